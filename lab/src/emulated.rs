@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::emulator::{Emulator, EmulatorHandle, EmulatorReport};
 use crate::layout::Layout;
-use crate::testbed::{Host, InterfaceCounts, SpaceError, Testbed};
+use crate::testbed::{Host, InterfaceCounts, TestbedError, Testbed};
 
 /// A network over which real programs run, until it is stopped or dropped.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct EmulatedNetwork {
 pub enum EmulationError {
     /// No hosts.
     #[error(transparent)]
-    Space(#[from] SpaceError),
+    Space(#[from] TestbedError),
     /// No emulator between them.
     #[error("cannot start the emulator: {0}")]
     Emulator(#[from] io::Error),

@@ -21,7 +21,7 @@ use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
 use crate::output::warn;
 use crate::summary::RunSummary;
-use crate::testbed::{CableKind, Host, RunDirectory, SpaceError, acquire, peer_of};
+use crate::testbed::{CableKind, Host, RunDirectory, TestbedError, acquire, peer_of};
 use crate::verdict::RunValidity;
 
 /// The environment variables with the addresses of the peer and of the host itself.
@@ -61,7 +61,7 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     forward_signals(events.clone()).map_err(lab_failed)?;
     let keeper = std::env::current_exe().map_err(lab_failed)?;
     let network = EmulatedNetwork::start(layout, &keeper).map_err(|error| match error {
-        EmulationError::Space(SpaceError::Tun(error)) => Failure::new(Code::Lacking, error),
+        EmulationError::Space(TestbedError::Tun(error)) => Failure::new(Code::Lacking, error),
         error => lab_failed(error),
     })?;
     let directory = RunDirectory::new().map_err(lab_failed)?;

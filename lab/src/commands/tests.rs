@@ -106,7 +106,7 @@ fn reproduce_measures_draws_and_reports() {
         "b is faster than a. <small>(3.1)</small>",
         "<span>&ge; 60.0 s</span><small>&ge; 60.0 s &ndash; &ge; 60.0 s</small><small>2 not finished</small>",
         "<span class=\"best\">1.25 s</span><small>1.00 s &ndash; 1.50 s</small>",
-        "<td>8 kept, of them 0 invalid, which are in no number above</td>",
+        "<td>8 stored, 0 of them invalid and not counted above</td>",
         "<td>6.18.0</td>".replace("6.18.0", rustix::system::uname().release().to_str().expect("a release")).as_str(),
         "Not judged yet",
         "class=\"hollow\"",

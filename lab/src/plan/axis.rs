@@ -23,7 +23,7 @@ pub enum Axis {
     Queue,
     /// Bytes to move.
     Size,
-    /// Any parts of the link's text form: not numbers but names.
+    /// Any parts of the link's text form, as names and not numbers.
     Link,
 }
 
@@ -38,7 +38,7 @@ pub enum Scale {
     Log,
 }
 
-/// The result of a value: another link or size.
+/// The varied link or size.
 #[derive(Debug)]
 pub(super) struct Varied {
     pub(super) link: LinkText,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_where_the_axis_says() {
+    fn axis_varies_its_quantity() {
         let base = "rate=12M,delay=10ms,queue=30KB,loss=5%,burst=5";
         for (axis, value, x) in [
             (Axis::Loss, "7%", Some(7.0)),

@@ -6,7 +6,7 @@ const COLUMNS: &str = "id,experiment,sweep,peer,link,topology,size,seed,repeat,t
 equal,wire_bytes,model_drops,valid,reasons,lateness_p50_us,lateness_p99_us,lateness_max_us,ring_drops,unexplained_drops,\
 cpu_share,kernel,versions,congestion,offloads,back_end,encrypted,clock_starts,clock_ends";
 
-/// What follows where any of the records is of small writes.
+/// Further columns, if any of the records is of small writes.
 const OF_WRITES: &str = ",writes,every_seconds,poisson,writes_seconds,echo,beside,count,delay_p50_ms,delay_p90_ms,delay_p99_ms,\
 delay_max_ms,timed_wire_bytes,timed_wire_bytes_there";
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_for_each_record() {
+    fn csv_has_a_line_for_each_record() {
         let mut late = record(0.0);
         late.outcome.ending = Ending::Failed { reason: "said \"no\", twice".into() };
         late.outcome.verdict.reasons = vec!["late".into(), "ring".into()];
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_have_further_columns() {
+    fn csv_writes_have_further_columns() {
         let text = csv(&[written(50.0, 80.5), record(1.0)]);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[1].ends_with(",true,0.02,false,2,true,1000000,100,50,50,80.5,80.5,2500,2000"), "{}", lines[1]);

@@ -57,7 +57,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Reports a run that has ended.
+    /// Reports the end of a run.
     pub(super) fn ran(&mut self, record: &Record) {
         match &self.how {
             How::Bar(_) if record.is_valid() => {}
@@ -68,7 +68,7 @@ impl ProgressReporter {
 
     /// Prints a note.
     pub(super) fn note(&self, line: &str) {
-        // A terminal that is gone is no reason to stop.
+        // A closed terminal does not stop the runs.
         let print = || drop(writeln!(io::stderr(), "{line}"));
         match &self.how {
             How::Bar(bar) => bar.suspend(print),
@@ -103,7 +103,7 @@ fn line(record: &Record) -> String {
     format!("{} {} over {}: {}{invalid}", case.peer, case.work(), case.link, ended(record))
 }
 
-/// Returns what became of a run: `1.52 s`.
+/// Returns the outcome of a run: `1.52 s`.
 pub(crate) fn ended(record: &Record) -> String {
     let ending = match &record.outcome.ending {
         Ending::Finished { seconds } => units::seconds(*seconds),
@@ -123,7 +123,7 @@ mod tests {
     use crate::results::tests::{record, written};
 
     #[test]
-    fn lines_say_what_became_of_a_run() {
+    fn progress_line_has_the_outcome() {
         let mut record = record(1.518);
         assert_eq!(line(&record), "tcp-cubic 1 MB over rate=10M,seed=1: 1.52 s");
         record.outcome.ending = Ending::NotFinished;

@@ -1,4 +1,4 @@
-//! The lab's own traffic: numbered datagrams from one host to another, at a steady pace.
+//! The lab's own traffic: numbered datagrams from one host to another, at a steady rate.
 //!
 //! The two ends have real-time priority if that is allowed: the link should be measured, not the wait for a processor.
 
@@ -14,11 +14,11 @@ use crate::testbed::Host;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;
-/// RequestedItems size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
+/// The requested size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// A receiver that receives nothing for this long has received all.
+/// After this time without a datagram, a receiver has received all.
 const SILENCE: Duration = Duration::from_millis(500);
-/// The pace is kept by sending due datagrams at this interval.
+/// The interval at which due datagrams are sent.
 const TICK: Duration = Duration::from_micros(200);
 
 /// A datagram that arrived.
@@ -79,7 +79,7 @@ fn send_steadily(
     Ok(start.elapsed())
 }
 
-/// Receives datagrams until there are none any more.
+/// Receives datagrams until no more arrive.
 fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
     let _ = make_real_time();
     let mut buffer = vec![0; ip_bytes];
@@ -132,7 +132,7 @@ fn ask(socket: &UdpSocket, to: SocketAddr, count: u32, interval: Duration) -> io
         let sent = Instant::now();
         socket.send_to(&number.to_be_bytes(), to)?;
         let mut buffer = [0; 64];
-        // One that does not come back is missing in the result.
+        // One without an echo is missing in the result.
         if socket.recv(&mut buffer).is_ok() {
             times.push(sent.elapsed());
         }

@@ -6,7 +6,7 @@ use rustix::thread::UnshareFlags;
 
 use super::call::check;
 
-/// Gives the process a user namespace, in which it has the capabilities of root. Only while it has one thread.
+/// Gives the process a user namespace, in which it has the capabilities of root. The process must have one thread.
 ///
 /// # Errors
 /// `InvalidInput` with more than one thread, `PermissionDenied` or `StorageFull` if the kernel forbids it to ordinary

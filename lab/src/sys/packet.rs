@@ -1,9 +1,8 @@
 //! Packets of an interface as its wire carries them: a packet socket with a ring that the kernel fills (`packet(7)`,
 //! `PACKET_RX_RING`).
 //!
-//! It uses a ring because its size is not limited by `net.core.rmem_max`, so that an ordinary user may stall for as
-//! long as root without loss. It uses version 2 because version 3 delivers whole blocks, up to a tick of the clock
-//! late.
+//! It uses a ring because `net.core.rmem_max` does not limit its size: an ordinary user may stall for as long as root
+//! without loss. It uses version 2 because version 3 delivers whole blocks, up to a tick of the clock late.
 
 use std::io;
 use std::mem;
@@ -29,12 +28,12 @@ const SOF_TIMESTAMPING_SOFTWARE: libc::c_int = 1 << 4;
 /// IPv4, in network byte order as the kernel wants it.
 const PROTOCOL: u16 = (libc::ETH_P_IP as u16).to_be();
 
-/// A packet socket on one interface. It sees IPv4 that arrives, not what it sends itself.
+/// A packet socket on one interface. It receives arriving IPv4, not its own packets.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: OwnedFd,
     ring: Ring,
-    /// Frames that the kernel dropped for want of room; reading the kernel's count resets it.
+    /// Frames that the kernel dropped because the ring was full; reading the kernel's count resets it.
     dropped: u64,
 }
 
@@ -55,7 +54,7 @@ impl PacketSocket {
     /// # Errors
     /// No permission for packet sockets (`CAP_NET_RAW`), no such interface, no memory for the ring.
     pub(crate) fn open(interface: u32) -> io::Result<Self> {
-        // Protocol 0: nothing arrives before the ring is there. SAFETY: no pointers.
+        // Protocol 0: no frame arrives before the ring exists. SAFETY: no pointers.
         let socket = check(unsafe {
             libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
         })?;
@@ -132,7 +131,7 @@ fn link_address(interface: u32) -> io::Result<libc::sockaddr_ll> {
     Ok(address)
 }
 
-/// The memory shared with the kernel. A frame whose status says so is ours until we reset it.
+/// The memory shared with the kernel. A frame whose status has the user bit is ours until we reset it.
 #[derive(Debug)]
 struct Ring {
     start: NonNull<u8>,
@@ -144,7 +143,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     fn map(socket: BorrowedFd<'_>) -> io::Result<Self> {
-        // SAFETY: a new mapping, of exactly the size of the ring that was asked for.
+        // SAFETY: a new mapping, of exactly the requested size of the ring.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -170,7 +169,7 @@ impl Ring {
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the status says that the kernel has written header and frame, and does not touch them until it is
+        // SAFETY: the status means that the kernel has written header and frame, and does not touch them until it is
         // reset.
         let header = unsafe { frame.cast::<libc::tpacket2_hdr>().read() };
         let offset = u32::from(header.tp_mac).min(FRAME_BYTES);

@@ -1,5 +1,5 @@
-//! A plan of any kind with its runs, and what is shown of them: pictures, tables of points and systems, single runs, and what is
-//! left to run.
+//! A plan of any kind with its runs, and their presentation: pictures, tables of points and systems, single runs, and
+//! remaining work.
 
 mod outlook;
 mod reading;
@@ -31,7 +31,7 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// Reads a plan of any kind, which may name peers that are not known here; without runs.
+    /// Reads a plan of any kind, without runs; peers may be unknown.
     ///
     /// # Errors
     /// One line that names the file, the line in it, and what to write instead.
@@ -39,8 +39,8 @@ impl Measured {
         Self::parse(file, &read_text(file)?, None)
     }
 
-    /// Parses a plan from the text of its file; without runs. `peers` are the names of those that can be measured; `None` for
-    /// existing results, which may have others.
+    /// Parses a plan from the text of its file; without runs. `peers` are the known names; `None` for existing results,
+    /// which may have others.
     ///
     /// # Errors
     /// Those of [`Measured::of_plan`].
@@ -83,7 +83,7 @@ impl Measured {
         }
     }
 
-    /// Returns the number of cases of which only another build has made a record.
+    /// Returns the number of cases with records of another build only.
     pub(crate) fn stale(&self) -> usize {
         fn of<'a>(records: impl Iterator<Item = (&'a str, bool)>) -> usize {
             let mut fresh: BTreeMap<&str, bool> = BTreeMap::new();
@@ -99,7 +99,7 @@ impl Measured {
         }
     }
 
-    /// Iterates over what made the records.
+    /// Iterates over the origins of the records.
     pub(crate) fn made(&self) -> Vec<Option<&Made>> {
         match self {
             Self::Links(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),

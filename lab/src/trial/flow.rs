@@ -10,7 +10,7 @@ use crate::peers::{self, Gate, Job, PeerError, Programs, Start, Transfer};
 use crate::simulated::ProgramFlow;
 use crate::testbed::Host;
 
-/// What became of a flow, as its program saw it.
+/// The outcome of a flow, as observed by its program.
 #[derive(Debug, Default)]
 pub(super) struct FlowEnd {
     /// Seconds of each transfer that ended.
@@ -19,11 +19,11 @@ pub(super) struct FlowEnd {
     pub(super) ended: Option<Duration>,
     /// Bytes of its files at the receiver.
     pub(super) bytes_there: u64,
-    /// Something else arrived than was sent.
+    /// Whether the received bytes differ from the sent ones.
     pub(super) is_wrong: bool,
     pub(super) versions: BTreeMap<String, String>,
     pub(super) congestion: Option<String>,
-    /// Why there was no further transfer.
+    /// The reason for no further transfer.
     pub(super) failure: Option<PeerError>,
 }
 
@@ -33,12 +33,12 @@ pub(super) struct Surroundings<'a> {
     pub(super) hosts: [&'a Host; 2],
     pub(super) gate: &'a Gate,
     pub(super) programs: &'a Programs,
-    /// The rate given to programs that must be given one.
+    /// The rate for programs with a fixed rate.
     pub(super) rate: Option<Rate>,
     pub(super) seed: u64,
 }
 
-/// Plays flow number `number` to its end.
+/// Runs flow number `number` to its end.
 pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) -> FlowEnd {
     let mut end = FlowEnd::default();
     let mut random = fastrand::Rng::with_seed(around.seed << 16 | number as u64);
