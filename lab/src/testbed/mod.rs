@@ -26,7 +26,7 @@ use netlink_packet_route::link::LinkFlags;
 pub use place::InterfaceCounts;
 use place::NamespaceThread;
 pub(crate) use ports::Protocol;
-pub use privilege::{Forbidden, acquire};
+pub use privilege::{NamespacesDenied, acquire};
 
 use crate::sys::ethtool;
 use crate::sys::namespaces::new_network;

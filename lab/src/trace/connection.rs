@@ -153,7 +153,7 @@ impl TracedConnection {
 
     fn change(&mut self, time: f64, data: &Data<'_>) {
         let Some(new) = data.new else { return };
-        self.doing = Some(words::doing(new));
+        self.doing = Some(words::action(new));
         if self.changes.len() == MOST_CHANGES {
             self.changes.pop_front();
         }

@@ -1,4 +1,4 @@
-//! The room `results`: all stored experiments and their verdicts, and the way from a number to the runs behind it.
+//! The room `results`: all stored experiments, their verdicts, and the runs behind their numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::picture::svg;
 use crate::plan::read_text;
 use crate::tables::{CellPosition, Measured, RunEntry};
 
-/// The longest expression that is evaluated, and the most brackets in it.
+/// The longest evaluated expression, and the most brackets in it.
 const LONGEST_QUERY: usize = 2_000;
 const MOST_BRACKETS: usize = 50;
-/// Runs that are listed behind a number.
+/// The most listed runs behind a number.
 const MOST_RUNS: usize = 1_000;
 
 type ApiResult = Result<Json<Value>, Refusal>;
@@ -36,7 +36,7 @@ pub(super) fn routes(shelf: Arc<ExperimentIndex>) -> Router {
     Router::new().nest("/results", room.with_state(shelf))
 }
 
-/// What is asked of one book.
+/// The query for one experiment.
 #[derive(Debug, Deserialize)]
 struct ResultsQuery {
     name: String,
@@ -82,7 +82,7 @@ async fn open(
     shelf.work(opened).await
 }
 
-/// Returns everything that is shown of an experiment, but for single runs.
+/// Returns an experiment without its single runs.
 fn opened(book: &Book, measured: &Measured) -> Value {
     let (title, _) = measured.title_and_name();
     let claims: Vec<_> =
@@ -111,7 +111,7 @@ pub(super) fn pictures(measured: &Measured) -> Vec<String> {
     measured.charts().iter().map(|(_, chart)| svg(chart)).collect()
 }
 
-/// A place in the tables of a book.
+/// A position in the tables of an experiment.
 #[derive(Debug, Deserialize)]
 struct CellLink {
     name: String,
@@ -127,7 +127,7 @@ async fn at(State(shelf): State<Arc<ExperimentIndex>>, Query(asked): Query<CellL
         let book = of.find(&name)?;
         let reading = of.read(&book)?;
         let runs = lock(&reading).measured().runs_at(CellPosition { sweep, row, point });
-        Ok(listed(&book, runs.ok_or_else(|| Refusal::unknown("there is no such point: load the page again"))?))
+        Ok(listed(&book, runs.ok_or_else(|| Refusal::unknown("no such point: reload the page"))?))
     };
     shelf.work(found).await
 }
@@ -143,7 +143,7 @@ async fn behind(
     Query(CellQuery { name, query }): Query<CellQuery>,
 ) -> ApiResult {
     if query.len() > LONGEST_QUERY || query.matches('(').count() > MOST_BRACKETS {
-        return Err(Refusal::bad("this expression is too long to be one of a verdict"));
+        return Err(Refusal::bad("this expression is too long"));
     }
     let of = Arc::clone(&shelf);
     let found = move || {
@@ -157,7 +157,7 @@ async fn behind(
     shelf.work(found).await
 }
 
-/// Returns runs with the commands that make them again.
+/// Returns runs with the commands that repeat them.
 fn listed(book: &Book, runs: Vec<RunEntry>) -> Json<Value> {
     let all = runs.len();
     let with_command = |run: RunEntry| {
@@ -184,7 +184,7 @@ async fn record(
     let found = move || {
         let reading = of.read(&of.find(&name)?)?;
         let record = lock(&reading).measured().record(index);
-        record.map(Json).ok_or_else(|| Refusal::unknown("there is no such record: load the page again"))
+        record.map(Json).ok_or_else(|| Refusal::unknown("no such record: reload the page"))
     };
     shelf.work(found).await
 }

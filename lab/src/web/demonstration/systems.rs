@@ -1,4 +1,4 @@
-//! The systems that can be shown: profiles, with what they are told.
+//! The systems that can be shown: profiles and their settings.
 
 use serde::Serialize;
 use sim::LINUX_TCP;
@@ -6,33 +6,33 @@ use transport::{Profile, Rate};
 
 use crate::program::simulated_profile;
 
-/// A profile under the name that the page shows.
+/// A profile and its name on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct DemoSystem {
     pub(super) id: &'static str,
     pub(super) label: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     about: &'static str,
     #[serde(skip)]
     profile: &'static str,
     /// Choices of the profile.
     #[serde(skip)]
     set: &'static [(&'static str, &'static str)],
-    /// Whether it is told the rate that the link has at the start.
+    /// Whether its fixed rate is the initial rate of the link.
     #[serde(skip)]
     fixed_rate: bool,
 }
 
-/// What is shown over emulated links in the place of the model of Linux's TCP: that of the kernel.
+/// The kernel's TCP, which replaces the model of Linux's TCP over emulated links.
 pub(super) const KERNEL_TCP: DemoSystem =
     DemoSystem { label: "TCP of this kernel", about: "CUBIC, as this machine's kernel sends it", ..SYSTEMS[2] };
 
-/// Those that can be shown, in the order of the form.
+/// All systems, in the order of the form.
 pub(super) const SYSTEMS: [DemoSystem; 9] = [
     DemoSystem {
         id: "auto",
         label: "downpour auto",
-        about: "source first, lost symbols again, repair in the last round trips; finds the rate itself",
+        about: "source first, retransmits lost symbols, repair in the last round trips; finds the rate itself",
         profile: "auto",
         set: &[],
         fixed_rate: false,
@@ -56,7 +56,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
     DemoSystem {
         id: "arq-cubic",
         label: "arq with CUBIC",
-        about: "sends again what was lost, no code",
+        about: "retransmits lost symbols, no code",
         profile: "arq",
         set: &[("congestion", "cubic")],
         fixed_rate: false,
@@ -64,7 +64,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
     DemoSystem {
         id: "arq-reno",
         label: "arq with Reno",
-        about: "sends again what was lost, no code",
+        about: "retransmits lost symbols, no code",
         profile: "arq",
         set: &[("congestion", "reno")],
         fixed_rate: false,
@@ -80,7 +80,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
     DemoSystem {
         id: "rc-udp",
         label: "RC-UDP, fixed rate",
-        about: "coded symbols of one block at a time until it is acknowledged: a block is seen once it is decoded",
+        about: "coded symbols of one block at a time until it is acknowledged: a block is shown once it is decoded",
         profile: "rc-udp",
         set: &[],
         fixed_rate: true,
@@ -104,7 +104,7 @@ pub(super) const SYSTEMS: [DemoSystem; 9] = [
 ];
 
 impl DemoSystem {
-    /// Whether it is TCP as the kernel does it, or a model of that.
+    /// Returns whether it is the kernel's TCP, or the model of it.
     pub(super) fn is_kernel_tcp(&self) -> bool {
         self.profile == LINUX_TCP
     }
@@ -124,12 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_tcp_is_shown_for_the_model_of_it() {
+    fn kernel_tcp_replaces_the_model() {
         assert!(KERNEL_TCP.is_kernel_tcp());
     }
 
     #[test]
-    fn each_has_a_profile() {
+    fn every_system_has_a_profile() {
         let rate = Rate::from_bits_per_second(7_000_000);
         for system in SYSTEMS {
             let profile = system.profile(rate).unwrap_or_else(|error| panic!("{}: {error}", system.id));

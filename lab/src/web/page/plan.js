@@ -1,5 +1,5 @@
 // @ts-check
-// A plan as text, from what the form says. The lab's own readers check it; nothing is understood here that they do not.
+// A plan as text, from the values of the form. Only the lab's own readers parse and check it.
 
 /**
  * @typedef {{ name: string, about: string, set: [string, string][], needsRate: boolean }} Simulated
@@ -11,7 +11,7 @@
  *   cap: string, rateShare: string, y: string, isLog: boolean }} Form
  */
 
-/** What can be varied: in the simulator any path, over links these axes. */
+/** The axes over links; in the simulator any path can be varied. */
 export const AXES = ["loss", "delay", "rate", "burst", "queue", "size", "link"];
 const FLOW = "file";
 
@@ -21,23 +21,23 @@ const listed = (/** @type {string[]} */ all) => `[${all.map(quoted).join(", ")}]
 /**
  * The text form of a link: `rate=20M,delay=50ms / rate=1M,delay=50ms`.
  * @param {Record<string, string>} parts
- * @param {string} back what differs on the way back
+ * @param {string} back differences of the reverse direction
  */
 export function link(parts, back) {
   const keys = Object.entries(parts).filter(([key, value]) => value && key !== "marks" && key !== "other");
   if (parts.marks) keys.push([parts.marks.endsWith("%") ? "mark" : "mark-above", parts.marks]);
   const all = [...keys.map(([key, value]) => `${key}=${value}`), ...split(parts.other)];
-  const there = all.join(",") || "perfect";
+  const forward =  all.join(",") || "perfect";
   if (!back.trim()) return there;
   const own = split(back);
   const isOwn = (/** @type {string} */ part) => own.some((other) => other.split("=")[0] === part.split("=")[0]);
-  return `${there} / ${[...all.filter((part) => !isOwn(part)), ...own].join(",") || "perfect"}`;
+  return `${forward} / ${[...all.filter((part) => !isOwn(part)), ...own].join(",") || "perfect"}`;
 }
 
 const split = (/** @type {string | undefined} */ text) => (text ?? "").split(",").map((part) => part.trim()).filter(Boolean);
 
 /**
- * Values in a line: separated by commas, or one a line where they may contain commas.
+ * Values: separated by commas, or one per line, which may contain commas.
  * @param {string} text
  */
 export function values(text) {
@@ -45,7 +45,7 @@ export function values(text) {
 }
 
 /**
- * The plan that a form describes.
+ * Returns the plan of a form.
  * @param {Form} form
  * @param {Choices} choices
  */
@@ -71,7 +71,7 @@ function sweep(form, vary) {
   return lines;
 }
 
-/** A name for a sweep that varies this. @param {string} vary */
+/** The name of a sweep over this path. @param {string} vary */
 const name = (vary) => vary.toLowerCase().replace(/^(link|file)\./, "").replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "values";
 
 /**

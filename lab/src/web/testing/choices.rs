@@ -1,4 +1,4 @@
-//! What a plan may choose from here.
+//! The choices of the form for plans.
 
 use std::thread;
 
@@ -10,19 +10,19 @@ use super::is_running;
 use crate::peers::{self, Presence, Programs};
 use crate::web::experiment_index::{Book, ExperimentIndex};
 
-/// A system that the simulator runs: its series in a plan.
+/// A simulated system: its series in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Simulated {
     name: &'static str,
     about: &'static str,
-    /// What its series sets, by paths below the flow.
+    /// The values that its series sets, by paths below the flow.
     set: &'static [(&'static str, &'static str)],
-    /// Whether it is told a share of the path's rate.
+    /// Whether it needs a share of the path's rate.
     #[serde(rename = "needsRate")]
     needs_rate: bool,
 }
 
-/// The systems in the order of the form. The two that need a rate are told one; `ttp` takes it as the most that it may have.
+/// The systems in the order of the form. Two have a fixed rate.
 const SIMULATED: [Simulated; 8] = [
     Simulated { name: "auto", about: "finds its rate itself", set: &[], needs_rate: false },
     Simulated { name: "auto, fixed rate", about: "with a fixed rate", set: &[("congestion", "told:1M")], needs_rate: true },
@@ -49,7 +49,7 @@ const SIMULATED: [Simulated; 8] = [
     },
 ];
 
-/// Returns everything that the form offers.
+/// Returns all choices of the form.
 pub(super) fn all(shelf: &ExperimentIndex, programs: &Programs) -> Value {
     let peer = |peer: &'static peers::Peer| {
         let (missing, install) = match peer.presence(programs) {
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::web::testing::plans;
 
-    /// The form writes series from this table: each has to be a plan that runs, also where the rate is varied.
+    /// The form writes series from this table: each must give a valid plan, also if the rate is varied.
     #[test]
     fn every_simulated_system_makes_a_plan() {
         for Simulated { name, set, needs_rate, .. } in SIMULATED {

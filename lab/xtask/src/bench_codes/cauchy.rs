@@ -101,14 +101,14 @@ impl Theirs {
         self.source.bytes().chunks_exact(SYMBOL_SIZE).collect()
     }
 
-    /// The matrix is there already, and so is room for what is made.
+    /// The matrix and the output buffers exist already.
     fn encode(&self) -> Duration {
         let symbols = self.symbols();
         let mut made = vec![vec![0; SYMBOL_SIZE]; REPAIRS as usize];
         timed(|| self.library.combine(&self.tables, &symbols, std::hint::black_box(&mut made))).1
     }
 
-    /// The inverse of the rows that came, then the lost symbols from what came.
+    /// The inverse of the received rows, then the lost symbols from the received ones.
     fn decode(&self, source: &Block, rng: &mut Rng) -> Result<Duration, Failure> {
         let k = K as usize;
         let mut ids: Vec<usize> = (0..k).collect();
@@ -128,6 +128,6 @@ impl Theirs {
         });
         solved?;
         let right = lost.iter().zip(&made).all(|(&id, made)| source.symbol(id as u32) == Some(made));
-        if right { Ok(took) } else { Err(Failure::new("ISA-L decoded to other bytes")) }
+        if right { Ok(took) } else { Err(Failure::new("ISA-L decoded to wrong bytes")) }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use netsim::Duplex;
 use sim::WatchedState;
 
-use super::{Begin, Counted, Way, wait_for};
+use super::{Begin, Counted, LinkHandle, wait_for};
 use crate::peers::Unconnected;
 use crate::sys::tcp_info;
 use crate::testbed;
@@ -20,13 +20,13 @@ const CONGESTION: &str = "cubic";
 /// Bytes that the receiver reads at a time.
 const CHUNK: usize = 64 << 10;
 
-/// A transfer by TCP. It goes on as long as the process.
+/// A transfer by TCP, for the lifetime of the process.
 pub(super) struct Tcp {
     shared: Arc<Shared>,
-    way: Way,
+    way: LinkHandle,
 }
 
-/// What the threads of a transfer tell.
+/// The shared state of the threads of a transfer.
 #[derive(Default)]
 struct Shared {
     /// The sender's socket, once it is connected.
@@ -36,13 +36,13 @@ struct Shared {
 
 #[derive(Default)]
 struct Received {
-    /// Bytes that have arrived and are not shown yet.
+    /// Arrived bytes that are not shown yet.
     fresh: Vec<u8>,
-    /// All that have arrived.
+    /// The number of arrived bytes.
     count: u64,
     /// The time from the start to the last byte.
     completed: Option<Duration>,
-    /// Whether an end has broken off.
+    /// Whether an end has failed.
     gave_up: bool,
 }
 
@@ -52,7 +52,7 @@ impl Tcp {
     /// # Errors
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
-        way: Way,
+        way: LinkHandle,
         [sender, receiver]: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         begin: &Begin,
