@@ -29,9 +29,9 @@ sockaddr_in at(const char *address, unsigned port) {
     return result;
 }
 
-void check(int result, const char *what) {
+void check(int result, const char *operation) {
     if (result == UDT::ERROR) {
-        fail(what, UDT::getlasterror().getErrorMessage());
+        fail(operation, UDT::getlasterror().getErrorMessage());
     }
 }
 

@@ -31,8 +31,8 @@ pub enum EmulationError {
 }
 
 impl EmulatedNetwork {
-    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::testbed::keep`] when its one
-    /// argument is `keep-host`.
+    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::testbed::keep`] when its
+    /// one argument is `keep-host`.
     ///
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`crate::testbed::acquire`].

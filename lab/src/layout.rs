@@ -84,7 +84,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Creates pairs of hosts, `a1` and `b1`, `a2` and `b2` and so on, each with a link of its own as in [`Self::pair`].
+    /// Creates pairs of hosts, `a1` and `b1`, `a2` and `b2` and so on, each with a link of its own as in
+    /// [`Self::pair`].
     ///
     /// # Errors
     /// An invalid link, or a trace that cannot be read.

@@ -141,5 +141,5 @@ fn repeated_flow_ends_the_run() {
     // Without a valid run there is no picture, but a page.
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
-    assert!(page.contains("What was emulated") && page.contains("tcp-bbr"), "{page}");
+    assert!(page.contains("Emulated scenario") && page.contains("tcp-bbr"), "{page}");
 }

@@ -193,8 +193,8 @@ fn outcome(text: &VerdictText, data: &Data<'_>) -> Result<Outcome, String> {
     let mut why = None;
     let mut take = |held: Result<bool, NoValue>| match held {
         Ok(held) => Ok(held),
-        Err(NoValue::NotMeasured(what)) => {
-            why.get_or_insert(what);
+        Err(NoValue::NotMeasured(term)) => {
+            why.get_or_insert(term);
             Ok(true)
         }
         Err(NoValue::Wrong(error)) => Err(error),
@@ -277,7 +277,7 @@ fn rounded(number: f64) -> f64 {
         return 0.0;
     }
     let unit = 10_f64.powf(number.abs().log10().floor() - 2.0);
-    // Multiples of a power of ten that is none of two are not exact: print and read them.
+    // Multiples of powers of ten are not exact in binary: print and read them.
     format!("{:.12}", (number / unit).round() * unit).parse().unwrap_or(number)
 }
 
@@ -296,7 +296,7 @@ impl fmt::Display for Outcome {
             Self::Reproduced => f.write_str("reproduced"),
             Self::InKind => f.write_str("in kind"),
             Self::Not => f.write_str("not reproduced"),
-            Self::NotMeasured(what) => write!(f, "not measured: {what}"),
+            Self::NotMeasured(reason) => write!(f, "not measured: {reason}"),
         }
     }
 }

@@ -190,7 +190,7 @@ impl CodePlan {
     /// Reads the plan of a file that has `codes`; `None` for one that moves files over links.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }

@@ -1,5 +1,5 @@
 //! The measured programs: small tables of how each is started and stopped, how the arrival of the last byte is
-//! detected, whether it is encrypted, and what installs it.
+//! detected, whether it is encrypted, and how to install it.
 //!
 //! To add a peer: one file with its rows, and its name in `TABLES`.
 

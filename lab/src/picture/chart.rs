@@ -105,8 +105,8 @@ impl Lines {
     }
 }
 
-/// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
-/// id of one of its cases, made by the build that made the last one.
+/// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with
+/// the id of one of its cases, made by the build that made the last one.
 pub(crate) fn summaries<'a>(
     plan: &'a LinkPlan,
     sweep: &'a Sweep,

@@ -306,6 +306,6 @@ impl<'a> Plot<'a> {
 fn short(number: f64) -> String {
     let digits = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
     let unit = 10_f64.powi(digits - 3);
-    // Multiples of a power of ten that is none of two are not exact: print and read them.
+    // Multiples of powers of ten are not exact in binary: print and read them.
     format!("{:.12}", (number / unit).round() * unit).parse().unwrap_or(number).to_string()
 }

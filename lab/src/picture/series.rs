@@ -181,7 +181,7 @@ mod tests {
     fn system_is_the_first_word() {
         let system = |name: &str| Series::new(name, 0, []).system().to_owned();
         assert_eq!(
-            ["auto", "auto, told", "downpour-arq congestion=reno"].map(system),
+            ["auto", "auto, fixed rate", "downpour-arq congestion=reno"].map(system),
             ["auto", "auto", "downpour-arq"]
         );
     }

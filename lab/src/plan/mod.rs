@@ -129,7 +129,7 @@ impl LinkPlan {
     /// Reads and checks a plan. `peers` are the known names.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path, peers: &[String]) -> Result<Self, PlanError> {
         Self::parse(file, &read_text(file)?, peers)
     }

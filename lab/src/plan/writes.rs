@@ -15,7 +15,7 @@ pub struct Writes {
     pub poisson: bool,
     /// Seconds from the first write to the end of the last interval.
     pub seconds: f64,
-    /// Whether the other host sends back what it reads.
+    /// Whether the other host echoes the writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echo: bool,
     /// Bytes of a file that is uploaded at the same time over a connection of its own. Writing ends with it.

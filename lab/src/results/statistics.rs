@@ -154,7 +154,8 @@ impl Mean {
     }
 }
 
-/// Returns the value that Student's t with so many degrees of freedom, at least one, exceeds with a probability of 2.5 %.
+/// Returns the value that Student's t with so many degrees of freedom, at least one, exceeds with a probability of 2.5
+/// %.
 fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -182,8 +183,8 @@ fn quantile(sorted: &[Bound], share: f64) -> Bound {
     }
 }
 
-/// Returns the factor of the straight line through the origin with the least squares, and the share of the variance that
-/// it explains; `None` where there is none.
+/// Returns the factor of the straight line through the origin with the least squares, and the share of the variance
+/// that it explains; `None` where there is none.
 pub(crate) fn line_through_origin(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let sum = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
     let factor = sum(|(x, y)| x * y) / sum(|(x, _)| x * x);

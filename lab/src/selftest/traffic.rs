@@ -14,7 +14,7 @@ use crate::testbed::Host;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;
-/// The requested size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
+/// The requested size; the kernel grants an ordinary user at most `net.core.rmem_max`.
 const RECEIVE_BUFFER: usize = 16 << 20;
 /// After this time without a datagram, a receiver has received all.
 const SILENCE: Duration = Duration::from_millis(500);

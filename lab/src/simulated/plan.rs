@@ -115,7 +115,7 @@ impl SimPlan {
     /// Reads the plan of a file that has `flow`s; `None` for another kind.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }
@@ -299,7 +299,7 @@ impl SimPlan {
         Ok(SimSweep { name: name.clone(), vary, points, picture })
     }
 
-    /// Checks that a quantity can be drawn over what is varied.
+    /// Checks that a quantity can be drawn over the varied one.
     fn check_quantity(&self, y: SimQuantity, vary: &Vary) -> Result<(), String> {
         if y.is_of_time() && *vary != Vary::Time {
             return Err("rates are drawn over time: use vary = \"time\", or another y".to_owned());

@@ -24,8 +24,8 @@ fn runs<'a>(ids: impl IntoIterator<Item = impl AsRef<str>>, records: &ById<'a>) 
     found
 }
 
-/// Returns the valid runs of a series at a point of a sweep, with a flow's value of a quantity, and the number of invalid
-/// ones. Over time the point is a span.
+/// Returns the valid runs of a series at a point of a sweep, with a flow's value of a quantity, and the number of
+/// invalid ones. Over time the point is a span.
 pub(crate) fn found(
     plan: &SimPlan,
     sweep: &SimSweep,
@@ -322,7 +322,7 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
     let base = serde_json::to_string(&plan.base).expect("plain values have a JSON form");
     write!(
         html,
-        "<h2>What was {}</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
+        "<h2>{} scenario</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
          <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
         if plan.base.is_emulated() { "emulated" } else { "simulated" },
         escaped(&lists::each_once(records.iter().map(|record| record.version.as_str()))),
@@ -458,7 +458,7 @@ mod tests {
         let chart = picture(&plan, &plan.sweeps[0], &all);
         let marks: Vec<_> = chart.series.iter().map(|series| series.marks.clone()).collect();
         let expected = [Mark::with_bar(0.0, 2.5, [2.0, 3.0]), Mark::with_bar(0.0, 1.0, [2.0 / 3.0, 4.0 / 3.0])];
-        assert_eq!(marks, expected.map(|mark| vec![mark]), "nothing is relative to what did not finish");
+        assert_eq!(marks, expected.map(|mark| vec![mark]), "no value relative to unfinished runs");
     }
 
     #[test]

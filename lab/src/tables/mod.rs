@@ -34,7 +34,7 @@ impl Measured {
     /// Reads a plan of any kind, without runs; peers may be unknown.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub(crate) fn of_plan(file: &Path) -> Result<Self, PlanError> {
         Self::parse(file, &read_text(file)?, None)
     }

@@ -195,7 +195,7 @@ impl Drop for Host {
     }
 }
 
-/// Reads a table of `/proc/net/snmp`: a line with the names of what UDP counts, and one with the numbers.
+/// Reads a table of `/proc/net/snmp`: a line with the names of UDP's counters, and one with the numbers.
 fn full_sockets(table: &str) -> u64 {
     let mut udp = table.lines().filter_map(|line| line.strip_prefix("Udp: ")).map(str::split_whitespace);
     let (Some(names), Some(numbers)) = (udp.next(), udp.next()) else { return 0 };

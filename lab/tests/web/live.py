@@ -50,7 +50,7 @@ class Live(harness.Case):
         )
 
     def series(self, lab, *traces):
-        """What `downpour-lab series` makes of traces: SVG and CSV."""
+        """Returns the SVG and the CSV of `downpour-lab series` for traces."""
         out, table = lab.directory / "expected.svg", lab.directory / "expected.csv"
         subprocess.run(
             [harness.program("downpour-lab"), "series", *traces, "--out", out, "--csv", table],
@@ -59,7 +59,7 @@ class Live(harness.Case):
         return out.read_text(), table.read_text()
 
     def saved(self, page, kind):
-        """What the link saves."""
+        """Returns the file behind a link."""
         with page.expect_download() as download:
             page.get_by_role("link", name=kind, exact=True).click()
         return pathlib.Path(download.value.path()).read_text()

@@ -27,7 +27,7 @@ const PACKAGES: [(&str, &str); 12] = [
 /// The built senders: their source below `peers`, and their library.
 const BUILT: [(&str, &str, &str); 2] = [("lab-norm", "norm.cpp", "-lnorm"), ("lab-udt", "udt.cpp", "-ludt")];
 
-/// Installs what is missing, and builds.
+/// Installs missing packages, and builds the senders.
 pub(crate) fn run() -> Result<(), Failure> {
     let missing: Vec<&str> =
         PACKAGES.into_iter().filter(|(sign, _)| !is_installed(sign)).map(|(_, package)| package).collect();

@@ -12,7 +12,7 @@ fn parse((vnet, bytes): &Frame) -> SuperPacket {
     SuperPacket::parse(vnet, bytes).unwrap()
 }
 
-/// Returns what is written to the device for a run.
+/// Returns the bytes written to the device for a run.
 fn written(run: &SegmentRun) -> Frame {
     let mut head = vec![0xee; 5];
     let rest = run.packet(&mut head).to_vec();

@@ -224,7 +224,7 @@ fn courses_have_bands_and_few_markers() {
 
 #[test]
 fn many_series_get_small_plots() {
-    let names = ["auto", "auto, told", "arq", "lt-tcp", "ttp", "rc-udp", "quic"];
+    let names = ["auto", "auto, fixed rate", "arq", "lt-tcp", "ttp", "rc-udp", "quic"];
     let series = |(style, name): (usize, &&str)| {
         Series::new(*name, style, [0.0, 5.0].map(|x| Ok(Mark::at(x, 0.1 * (1.0 + style as f64)))))
     };
@@ -246,7 +246,7 @@ fn many_series_get_small_plots() {
     };
     let place = |element: &str| (number(element, "x"), number(element, "y"));
     let frames: Vec<_> = drawn.lines().filter(|line| line.contains("class=\"frame\"")).map(place).collect();
-    for (name, frame) in [("auto, told", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])] {
+    for (name, frame) in [("auto, fixed rate", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])] {
         let (x, y) = place(drawn.lines().find(|line| line.contains(&format!(">{name}<"))).expect(name));
         let (dx, dy) = (x - frame.0, frame.1 - y);
         assert!((0.0..20.0).contains(&dx) && (0.0..40.0).contains(&dy), "{name} is {dx}, {dy} from its plot");

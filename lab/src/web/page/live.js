@@ -184,7 +184,7 @@ class Room {
       button("◀", "Earlier", () => pan(-0.5)), button("▶", "Later", () => pan(0.5)),
       button("All", "The whole time", all),
       element("label", {}, this.keep, "Follow"), this.range,
-      element("span", { class: "live-save" }, "Save what is shown: ", this.svg, " ", this.csv));
+      element("span", { class: "live-save" }, "Save the view: ", this.svg, " ", this.csv));
   }
 
   /** Polls the list of files. */

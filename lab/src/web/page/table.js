@@ -8,7 +8,7 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 
 /**
  * @typedef {{ id: string, name: string, isNumber?: boolean }} Column
- * @typedef {{ row: HTMLTableRowElement, keys: (string | number)[] }} Sorted a row, and by what it is ordered in each column
+ * @typedef {{ row: HTMLTableRowElement, keys: (string | number)[] }} Sorted a row, and its sort key in each column
  */
 
 /**

@@ -114,7 +114,7 @@ class Testing {
       const found = await (await ask("testing/check", { json: this.#asks() })).json();
       const lacking = found.lacking.length ? ` Skipped: ${found.lacking.join("; ")}.` : "";
       const exists = found.isThere && this.#again !== found.name ? ` Results of this name exist: open ${found.name}, or rename the plan.` : "";
-      say(lacking || there ? "bad" : "good", `${counted(found.runs, "run")}${lasts(found)}.${lacking}${exists}`);
+      say(lacking || exists ? "bad" : "good", `${counted(found.runs, "run")}${lasts(found)}.${lacking}${exists}`);
     } catch (error) {
       say("bad", String(/** @type {Error} */ (error).message));
     }

@@ -1,10 +1,10 @@
 //! Timing in alternating rounds.
 //!
-//! It is our own rather than that of divan (0.1), which takes the time of day, or of the cycle counter, for the whole of a
-//! closure, measures one thing to its end before the next, and prints its figures without returning them. Here each
-//! round measures both sides of a comparison on the same block with the same losses, so that their ratio can be taken
-//! round by round; only processor time of this thread counts, and only the decoder's part of a decode; and tables,
-//! pictures and targets use the figures.
+//! It is our own rather than that of divan (0.1), which takes the time of day, or of the cycle counter, for the whole
+//! of a closure, measures one thing to its end before the next, and prints its figures without returning them. Here
+//! each round measures both sides of a comparison on the same block with the same losses, so that their ratio can be
+//! taken round by round; only processor time of this thread counts, and only the decoder's part of a decode; and
+//! tables, pictures and targets use the figures.
 
 use std::time::{Duration, Instant};
 
