@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::emulator::{Emulator, EmulatorHandle, EmulatorReport};
 use crate::layout::Layout;
-use crate::testbed::{Host, InterfaceCounts, TestbedError, Testbed};
+use crate::testbed::{Host, InterfaceCounts, Testbed, TestbedError};
 
 /// A network over which real programs run, until it is stopped or dropped.
 #[derive(Debug)]

@@ -32,8 +32,9 @@ pub(crate) fn links<'a>(links: impl Iterator<Item = &'a str>, axis: Option<&str>
     let links: Vec<Vec<&str>> = links.map(|link| link.split(" / ").collect()).collect();
     let directions = links.iter().map(Vec::len).max().unwrap_or(0);
     // A link with one direction is alike in both.
-    let way = |at: usize| parts(&links.iter().map(|link| *link.get(at).unwrap_or(&link[0])).collect::<Vec<_>>(), axis);
-    (0..directions).map(way).collect::<Vec<_>>().join(" / ")
+    let direction =
+        |at: usize| parts(&links.iter().map(|link| *link.get(at).unwrap_or(&link[0])).collect::<Vec<_>>(), axis);
+    (0..directions).map(direction).collect::<Vec<_>>().join(" / ")
 }
 
 fn parts(links: &[&str], axis: Option<&str>) -> String {

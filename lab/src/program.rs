@@ -54,9 +54,7 @@ pub(crate) fn simulated_profile<'a>(
     let mut choices = choices.into_iter().peekable();
     if name == LINUX_TCP {
         return match choices.peek() {
-            Some((key, _)) => {
-                Err(format!("{key}: {LINUX_TCP} has no choices: omit it"))
-            }
+            Some((key, _)) => Err(format!("{key}: {LINUX_TCP} has no choices: omit it")),
             None => Ok(linux_tcp()),
         };
     }
@@ -71,9 +69,14 @@ pub(crate) fn simulated_profile<'a>(
 fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
     match command {
         Command::Link(args) => link::run(&args),
-        Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
-            .map(|()| Code::Done as u8)
-            .map_err(|error| Failure::new(Code::Other, format_args!("no surrounding link: use this within `downpour-lab link`: {error}"))),
+        Command::Impair(args) => {
+            control::set_impaired(args.switch == Switch::On).map(|()| Code::Done as u8).map_err(|error| {
+                Failure::new(
+                    Code::Other,
+                    format_args!("no surrounding link: use this within `downpour-lab link`: {error}"),
+                )
+            })
+        }
         Command::Peers => Programs::of_this(downpour)
             .map(|programs| output::say(&peers::table(&programs)))
             .map(|()| Code::Done as u8)

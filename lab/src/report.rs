@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::claims::{self, Judged};
+use crate::claims::{self, Verdicts};
 use crate::codes;
 use crate::lists;
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, LinkPlan, Point, Quantity, Sweep};
-use crate::results::{Bound, Made, PointSummary, Record};
+use crate::results::{Bound, Origin, PointSummary, Record};
 use crate::simulated;
 
 pub use crate::tables::Measured;
@@ -21,7 +21,7 @@ pub struct Section {
     /// The picture of each of its sweeps, as SVG.
     pub pictures: Vec<String>,
     /// The verdicts on its claims.
-    pub(crate) judged: Option<Judged>,
+    pub(crate) judged: Option<Verdicts>,
 }
 
 /// Light and dark, according to the reader's system. The classes of pictures follow.
@@ -88,9 +88,7 @@ impl Page {
         self.put(format_args!("<h2>Verdict</h2>"));
         match judged {
             Some(judged) => self.0.push_str(&claims::section(judged)),
-            None => self.put(format_args!(
-                "<p>Not judged yet: add verdict.toml to the directory of results.</p>"
-            )),
+            None => self.put(format_args!("<p>Not judged yet: add verdict.toml to the directory of results.</p>")),
         }
         match measured {
             Measured::Links(plan, records) => {
@@ -108,7 +106,7 @@ impl Page {
     /// Adds a table of the origin of the records.
     fn origin(&mut self, measured: &Measured) {
         let made = measured.made();
-        let all = |of: fn(&Made) -> &str| lists::each_once(made.iter().flatten().map(|made| of(made)));
+        let all = |of: fn(&Origin) -> &str| lists::each_once(made.iter().flatten().map(|made| of(made)));
         let loads = || made.iter().flatten().map(|made| made.load);
         let load = match made.iter().flatten().count() {
             0 => String::new(),

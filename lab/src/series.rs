@@ -91,14 +91,14 @@ fn read(path: &Path) -> Result<(String, Trace), Failure> {
     trace.settle();
     let warn = |notice: &dyn Display| warn(&format!("{}: {notice}", path.display()));
     let Some(last) = trace.connections().back() else {
-        let (_, why) = trace.strange().unwrap_or((0, "it has no records"));
+        let (_, why) = trace.invalid_records().unwrap_or((0, "it has no records"));
         return Err(refused(&format_args!("not a trace: {why}")));
     };
     if trace.earlier() > 0 {
         let connections = units::count(trace.earlier(), "connection", "connections");
         warn(&format_args!("only the last connection is drawn; {connections} skipped"));
     }
-    if let Some((count, why)) = trace.strange() {
+    if let Some((count, why)) = trace.invalid_records() {
         let records = units::count(count, "record", "records");
         warn(&format_args!("skipped {records}: {why}"));
     }

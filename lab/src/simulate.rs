@@ -121,7 +121,9 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
     }
     if text == LINUX_TCP {
         if args.fixed_rate.is_some() {
-            return Err(refused(&format_args!("--told has no effect on {LINUX_TCP}, which finds its rate itself: omit it")));
+            return Err(refused(&format_args!(
+                "--told has no effect on {LINUX_TCP}, which finds its rate itself: omit it"
+            )));
         }
         return simulated_profile(text, choices).map_err(|error| refused(&format_args!("--set {error}")));
     }

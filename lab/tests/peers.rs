@@ -27,7 +27,7 @@ fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
 }
 
 fn done(name: &str, size: u64, writes: Option<Writes>, cap: Duration) -> Result<Transfer, PeerError> {
-    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let [from, to] = ["a", "b"].map(|name| Host::local(name).expect("a host"));
     let peer = named(name).expect("a peer");
     let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
     let rate = Some(Rate::from_megabits_per_second(1000));

@@ -113,7 +113,8 @@ impl Web {
             // A request as of the page, for the newest state.
             let (_, answer) = self.get(&path);
             let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
-            if let Some(state) = answer["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
+            if let Some(state) =
+                answer["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
             {
                 return state.clone();
             }
@@ -257,7 +258,7 @@ fn run_outlives_a_crashed_lab() {
     let next = Web::start_in(web.directory.path());
     next.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(before + 2));
     let choices: Value = serde_json::from_str(&next.get("testing/choices").1).expect("JSON");
-    assert_eq!(choices["books"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
+    assert_eq!(choices["experiments"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
     let (status, said) = next.post("testing/start", &json!({ "text": plan("long", 5_000), "again": true }));
     assert!(status == 409 && said.contains("already running"), "{status} {said}");
     // It would disturb timed codes.

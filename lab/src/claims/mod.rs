@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::passages::passages;
 pub(crate) use self::query::{Statistic, Term};
 pub(crate) use self::show::{anchor, class, markdown, overview, section};
-pub(crate) use self::stored::{Stored, TEXT, stored};
+pub(crate) use self::stored::{StoredVerdict, TEXT, stored};
 pub(crate) use self::value::Cell;
 use self::value::NoValue;
 use crate::exit::{Code, Failure};
@@ -36,7 +36,7 @@ const TOLERANCE: f64 = 0.2;
 
 /// The verdicts on a plan's results.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Judged {
+pub(crate) struct Verdicts {
     /// The verdict on each claim.
     pub(crate) verdicts: Vec<ClaimVerdict>,
     /// Further paragraphs.
@@ -140,7 +140,7 @@ struct VerdictText {
 ///
 /// # Errors
 /// A file that cannot be read, or an invalid expression in it.
-pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Judged>, Failure> {
+pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Verdicts>, Failure> {
     let path = directory.join(FILE);
     let Some(file) = file(&path)? else { return Ok(None) };
     let data = Data { measured, names: &file.names };
@@ -149,7 +149,7 @@ pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Judge
         file.verdict.iter().map(|verdict| judge(verdict, &data)).collect::<Result<_, _>>().map_err(failed)?;
     let paragraphs = file.text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
     let text = paragraphs.map(|paragraph| filled(paragraph, &data)).collect::<Result<_, _>>().map_err(failed)?;
-    Ok(Some(Judged { verdicts, text }))
+    Ok(Some(Verdicts { verdicts, text }))
 }
 
 /// Returns the runs behind an expression in the terms of a directory's verdicts: the ids of their records, and their
@@ -220,7 +220,11 @@ fn outcome(text: &VerdictText, data: &Data<'_>) -> Result<Outcome, String> {
 
 /// Returns whether a number is as published: `EXPRESSION = NUMBER [+- SPREAD]`.
 fn is_met(text: &str, data: &Data<'_>) -> Result<bool, NoValue> {
-    let wrong = || NoValue::Wrong(format!("invalid condition {text:?}: write EXPRESSION = NUMBER or EXPRESSION = NUMBER +- SPREAD"));
+    let wrong = || {
+        NoValue::Wrong(format!(
+            "invalid condition {text:?}: write EXPRESSION = NUMBER or EXPRESSION = NUMBER +- SPREAD"
+        ))
+    };
     let (query, published) = text.rsplit_once(" = ").ok_or_else(wrong)?;
     let (published, spread) = match published.split_once(" +- ") {
         Some((published, spread)) => (published, Some(spread)),
@@ -301,7 +305,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-impl fmt::Display for Judged {
+impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ClaimVerdict { claim, system, measured, outcome, because, auto, .. } in &self.verdicts {
             writeln!(f, "Claim:    {claim}\nMeasured: {} ({system})\nVerdict:  {outcome}", plain(measured))?;

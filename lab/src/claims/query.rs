@@ -150,8 +150,8 @@ pub(crate) struct QueryError {
 }
 
 /// The element expected where parsing failed.
-type Wanted = ContextError<&'static str>;
-type Read<T> = ModalResult<T, Wanted>;
+type ParseContext = ContextError<&'static str>;
+type Read<T> = ModalResult<T, ParseContext>;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Expression, QueryError> {
@@ -167,7 +167,7 @@ pub(super) fn parse(text: &str) -> Result<Expression, QueryError> {
 }
 
 /// Reads operations that bind at least this strongly.
-fn operations<'a>(strength: u8) -> impl ModalParser<&'a str, Expression, Wanted> {
+fn operations<'a>(strength: u8) -> impl ModalParser<&'a str, Expression, ParseContext> {
     move |input: &mut &'a str| {
         if strength > Operator::STRONGEST {
             return cut_err(atom).parse_next(input);
@@ -223,7 +223,7 @@ fn term(input: &mut &str) -> Read<Term> {
 }
 
 /// Reads a name. In quotes it is never an operator or a function.
-fn name<'a>(description: &'static str) -> impl ModalParser<&'a str, String, Wanted> {
+fn name<'a>(description: &'static str) -> impl ModalParser<&'a str, String, ParseContext> {
     let quote = cut_err("'".context("a closing quote"));
     let quoted = token(delimited("'", take_till(0.., '\''), quote));
     alt((quoted, word)).map(str::to_owned).context(description)
@@ -237,7 +237,7 @@ fn closed<'a>(input: &mut &'a str) -> Read<&'a str> {
     cut_err(token(")").context("an operator or ')'")).parse_next(input)
 }
 
-fn token<'a, O>(parser: impl ModalParser<&'a str, O, Wanted>) -> impl ModalParser<&'a str, O, Wanted> {
+fn token<'a, O>(parser: impl ModalParser<&'a str, O, ParseContext>) -> impl ModalParser<&'a str, O, ParseContext> {
     terminated(parser, space)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ClaimVerdict, Judged, Outcome, Text, TextPart, plain};
+use super::{ClaimVerdict, Outcome, Text, TextPart, Verdicts, plain};
 use crate::picture::escaped;
 
 /// Returns a text as HTML. Each number names the expression that it comes from.
@@ -27,7 +27,7 @@ pub(crate) fn class(outcome: &Outcome) -> &'static str {
 }
 
 /// Returns the verdicts on one plan's results and their further paragraphs.
-pub(crate) fn section(judged: &Judged) -> String {
+pub(crate) fn section(judged: &Verdicts) -> String {
     let mut out = String::new();
     if !judged.verdicts.is_empty() {
         out +=
@@ -61,7 +61,7 @@ fn cells(verdict: &ClaimVerdict) -> String {
 }
 
 /// The name of a plan, the verdicts on its results, and whether an older build made some of them.
-pub(crate) type PlanVerdicts<'a> = (&'a str, &'a Judged, bool);
+pub(crate) type PlanVerdicts<'a> = (&'a str, &'a Verdicts, bool);
 
 /// Returns the claims for which the documents are known, with the results of `auto`.
 fn headlines<'a>(all: &[PlanVerdicts<'a>]) -> Vec<(&'a str, &'a ClaimVerdict, &'a Text)> {

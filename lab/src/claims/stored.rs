@@ -12,7 +12,7 @@ pub(crate) const TEXT: &str = "verdict.txt";
 
 /// A verdict from `verdict.txt`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredVerdict {
     /// The document's figure or table; empty for a claim of no document.
     pub(crate) item: String,
     pub(crate) claim: String,
@@ -29,7 +29,7 @@ pub(crate) struct Stored {
 
 /// Returns the verdicts of a directory, if any were written. Unreadable ones are skipped: opening the directory reports
 /// the reason.
-pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
+pub(crate) fn stored(directory: &Path) -> Vec<StoredVerdict> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
     let mut all = parse(&read(TEXT));
     let file: FileText = toml::from_str(&read(super::FILE)).unwrap_or_default();
@@ -42,11 +42,11 @@ pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
     all
 }
 
-fn parse(text: &str) -> Vec<Stored> {
-    let mut all: Vec<Stored> = Vec::new();
+fn parse(text: &str) -> Vec<StoredVerdict> {
+    let mut all: Vec<StoredVerdict> = Vec::new();
     for line in text.lines() {
         if let Some(claim) = line.strip_prefix("Claim:    ") {
-            all.push(Stored { claim: claim.to_owned(), class: "unmeasured", ..Stored::default() });
+            all.push(StoredVerdict { claim: claim.to_owned(), class: "unmeasured", ..StoredVerdict::default() });
         }
         let Some(last) = all.last_mut() else { continue };
         if let Some(measured) = line.strip_prefix("Measured: ") {
@@ -70,7 +70,7 @@ fn parse(text: &str) -> Vec<Stored> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClaimVerdict, Judged, Outcome, TextPart, class};
+    use super::super::{ClaimVerdict, Outcome, TextPart, Verdicts, class};
     use super::*;
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
             auto: Some(words("1 s")),
         };
         let outcomes = [Outcome::Reproduced, Outcome::InKind, Outcome::Not, Outcome::NotMeasured("a loss 5%".into())];
-        let judged = Judged { verdicts: outcomes.clone().map(verdict).into(), text: vec![words("And so on.")] };
+        let judged = Verdicts { verdicts: outcomes.clone().map(verdict).into(), text: vec![words("And so on.")] };
         let read = parse(&judged.to_string());
         assert_eq!(read.len(), outcomes.len());
         for (stored, outcome) in read.iter().zip(&outcomes) {

@@ -132,7 +132,9 @@ fn evaluate(expression: &Expression, of: &Data<'_>) -> Result<Value, String> {
 
 fn combine(left: Value, operator: Operator, right: Value) -> Result<Value, String> {
     let (left, right, is_one) = match (left, right) {
-        (Value::Truth(_), _) | (_, Value::Truth(_)) => return Err("a comparison is not a number: use count()".to_owned()),
+        (Value::Truth(_), _) | (_, Value::Truth(_)) => {
+            return Err("a comparison is not a number: use count()".to_owned());
+        }
         (Value::One(left), Value::One(right)) => (vec![left], vec![right], true),
         (Value::Each(left), Value::One(right)) => (left.clone(), vec![right; left.len()], false),
         (Value::One(left), Value::Each(right)) => (vec![left; right.len()], right, false),
@@ -197,7 +199,9 @@ fn call(function: Function, argument: Value) -> Result<Value, String> {
         let count = all.into_iter().filter(|holds| *holds == Some(true)).count();
         return Ok(Value::One(Some(Bound::Exactly(count as f64))));
     }
-    let Value::Each(all) = argument else { return Err("this function needs the values at all points: write NAME SWEEP *".to_owned()) };
+    let Value::Each(all) = argument else {
+        return Err("this function needs the values at all points: write NAME SWEEP *".to_owned());
+    };
     let order = |a: &Bound, b: &Bound| a.value().total_cmp(&b.value());
     let found = || all.iter().copied().flatten();
     Ok(match function {

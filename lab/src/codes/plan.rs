@@ -276,7 +276,7 @@ fn sweep(
             return Err(format!("duplicate value {value:?} in values"));
         }
         if text.scale == Scale::Log && text.vary.coordinate(&setting) <= 0.0 {
-            return Err(format!("{value:?} cannot be shown on a logarithmic axis: use scale = "linear""));
+            return Err(format!("{value:?} cannot be shown on a logarithmic axis: use scale = \"linear\""));
         }
         for &code in &codes {
             setting.check(code)?;

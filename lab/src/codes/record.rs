@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CodePlan, CodeSweep, Measured, Setting};
-use crate::results::{Engine, Made, StoreOf, is_stale};
+use crate::results::{Engine, Origin, StoreOf, is_stale};
 
 /// The records of timed codes in one directory.
 pub type CodeStore = StoreOf<CodeRecord>;
@@ -25,7 +25,7 @@ pub struct CodeRecord {
     pub processor: String,
     /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// Nanoseconds of processor time of each run, in order.
     pub nanoseconds: Vec<u64>,
 }

@@ -12,7 +12,7 @@ use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{Engine, Maker, PLAN, SCHEMA, keep, open, processor};
+use crate::results::{Engine, OriginBuilder, PLAN, SCHEMA, keep, open, processor};
 use crate::runner::{RunOptions, StopFlag};
 use crate::tables::Outlook;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &St
     }
     let mut store: CodeStore = open(directory)?;
     keep(&plan.file, directory, PLAN)?;
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     for (sweep, setting, cases) in points {
         // Sweeps with a common point share its records.
         let is_done = |record: &CodeRecord| !how.stale || !record.is_stale();

@@ -42,7 +42,7 @@ pub(super) struct Trial {
 
 /// The sent part of a block: a number of symbols from an id on.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentRange {
     code: BlockCode,
     first: u32,
     count: u32,
@@ -57,7 +57,8 @@ impl Trial {
             Block::new_complete(k, symbol, bytes)
         };
         let blocks: Vec<Block> = setting.blocks().into_iter().map(block).collect();
-        let largest = blocks.iter().map(|block| Sent::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
+        let largest =
+            blocks.iter().map(|block| SentRange::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
         Self { code, repair: setting.repair, blocks, packets: vec![0; largest as usize * symbol] }
     }
 
@@ -66,7 +67,7 @@ impl Trial {
         let Self { code, repair, blocks, packets } = self;
         timed(|| {
             for block in blocks {
-                Sent::of(*code, block.k(), *repair).encode(block, packets);
+                SentRange::of(*code, block.k(), *repair).encode(block, packets);
             }
         })
         .1
@@ -81,7 +82,7 @@ impl Trial {
         let mut all = Duration::ZERO;
         let Self { code, repair, blocks, packets } = self;
         for source in blocks {
-            let sent = Sent::of(*code, source.k(), *repair);
+            let sent = SentRange::of(*code, source.k(), *repair);
             sent.encode(source, packets);
             let mut ids: Vec<u32> = (0..sent.count).collect();
             rng.shuffle(&mut ids);
@@ -93,7 +94,7 @@ impl Trial {
     }
 }
 
-impl Sent {
+impl SentRange {
     fn of(code: BlockCode, k: u32, repair: f64) -> Self {
         if k == 1 {
             return Self { code: BlockCode::Uncoded, first: 0, count: 1 };
@@ -183,7 +184,7 @@ mod tests {
     /// Asserts that the packets of the last block equal the encoder's symbols, made one by one.
     fn assert_packets(trial: &Trial) {
         let source = trial.blocks.last().expect("a block");
-        let Sent { code, first, count } = Sent::of(trial.code, source.k(), trial.repair);
+        let SentRange { code, first, count } = SentRange::of(trial.code, source.k(), trial.repair);
         let mut encoder = code.encoder(source.k(), source.symbol_size()).expect("a code");
         let mut wanted = vec![0; source.symbol_size()];
         let packets = trial.packets.chunks_exact(source.symbol_size());
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn lt_sends_coded_symbols_only() {
         let sent = |code| {
-            let Sent { first, count, .. } = Sent::of(code, 20, 0.2);
+            let SentRange { first, count, .. } = SentRange::of(code, 20, 0.2);
             (first, count)
         };
         assert_eq!((sent(BlockCode::Lt), sent(BlockCode::PrecodedLt)), ((20, 24), (20, 24)));

@@ -69,8 +69,7 @@ pub(super) fn write_up(directories: &[PathBuf], out: &Path) -> Result<(), Failur
                 remove(&svg)?;
                 remove(&png_of)?;
             }
-            pictures
-                .push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw.</figcaption>".to_owned()));
+            pictures.push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw.</figcaption>".to_owned()));
         }
         write(&directory.join("results.csv"), measured.csv().as_bytes())?;
         let judged = claims::read(directory, &measured)?;

@@ -54,7 +54,10 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, current: &Path) -> Re
         None => {
             let mut all = current.ancestors().map(|directory| directory.join(EXPERIMENTS));
             all.find(|directory| directory.is_dir()).ok_or_else(|| {
-                Failure::new(Code::Usage, "no directory experiments in the current directory or its parents: use --experiments")
+                Failure::new(
+                    Code::Usage,
+                    "no directory experiments in the current directory or its parents: use --experiments",
+                )
             })?
         }
     };
@@ -64,10 +67,7 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, current: &Path) -> Re
     }
     let names = names(&directory);
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(Failure::new(
-        Code::Usage,
-        format_args!("no experiment {name:?} in {}: one of {known}", directory.display()),
-    ))
+    Err(Failure::new(Code::Usage, format_args!("no experiment {name:?} in {}: one of {known}", directory.display())))
 }
 
 /// Returns the experiments of a directory: plans in its directories, except those stored with results.

@@ -11,7 +11,7 @@ use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::plan::{LinkPlan, PlacedLink};
-use crate::results::{Maker, PLAN, Store, keep, open};
+use crate::results::{OriginBuilder, PLAN, Store, keep, open};
 use crate::runner::{
     Account, Agenda, Estimate, Measure, ProgressReporter, RunOptions, StopFlag, absent, run as run_all,
 };
@@ -90,7 +90,7 @@ fn run_plan(
         return Err(how.nothing_selected(&plan.name));
     }
     keep_plan(plan, directory)?;
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut ProgressReporter::new(), stop)?;
     warn(&summary(&account, settled, total));
     say(&format!("{}\n", directory.display()));
@@ -136,7 +136,8 @@ pub(super) fn summary(account: &Account, settled: usize, total: usize) -> String
     }
     if !account.unsettled.is_empty() {
         let cases = units::count(account.unsettled.len(), "case", "cases");
-        write!(text, "; {cases} without a valid run: use a quieter machine, or a slower link").expect("a string takes all");
+        write!(text, "; {cases} without a valid run: use a quieter machine, or a slower link")
+            .expect("a string takes all");
     }
     for (peer, install) in &account.absent {
         write!(text, "; {peer} is not installed: {install}").expect("a string takes all");

@@ -12,7 +12,7 @@ use super::segments::{SegmentRun, SuperPacket};
 /// The emulator's end of the cable to a host.
 pub(super) trait Port {
     /// Takes up to `most` arrived frames, in order.
-    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived));
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(ArrivedFrame));
 
     /// Delivers a run of packets to the host.
     ///
@@ -39,7 +39,7 @@ pub(super) trait Port {
 
 /// An arrived frame.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct ArrivedFrame {
     /// When it arrived.
     pub(super) at: Time,
     /// Upper bound of its wait before that.

@@ -20,8 +20,9 @@ impl RunQueue {
     /// # Errors
     /// A kernel that does not count.
     pub(super) fn open() -> io::Result<Self> {
-        let missing =
-            |why: String| io::Error::other(format!("this kernel does not report how long threads wait for a processor ({why})"));
+        let missing = |why: String| {
+            io::Error::other(format!("this kernel does not report how long threads wait for a processor ({why})"))
+        };
         let table = File::open(TABLE).map_err(|error| missing(format!("{TABLE}: {error}")))?;
         let queue = Self { table };
         // If counting is switched off, the kernel shows zeroes.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use netsim::Time;
 
 use super::clock::Clock;
-use super::port::{Arrived, Losses, Port};
+use super::port::{ArrivedFrame, Losses, Port};
 use super::segments::{SegmentRun, SuperPacket, VnetHeader};
 use crate::sys::tun::Tun;
 
@@ -44,7 +44,7 @@ impl Tunnel {
 }
 
 impl Port for Tunnel {
-    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived)) {
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(ArrivedFrame)) {
         let mut header = [0; VnetHeader::BYTES];
         for _ in 0..most {
             let before = clock.now();
@@ -56,7 +56,7 @@ impl Port for Tunnel {
             // Taken after the read, since the packet may have arrived just before.
             let at = clock.now();
             match SuperPacket::parse(&header, &self.buffer[..length]) {
-                Ok(packet) => into(Arrived { at, waited: at - self.empty_at, packet }),
+                Ok(packet) => into(ArrivedFrame { at, waited: at - self.empty_at, packet }),
                 Err(_) => self.refused += 1,
             }
         }

@@ -13,7 +13,7 @@ use rustix::fd::{AsFd as _, OwnedFd};
 
 use super::clock::{Clock, thread_cpu};
 use super::meter::{Measuring, Meter};
-use super::port::{Arrived, Port};
+use super::port::{ArrivedFrame, Port};
 use super::run_queue::RunQueue;
 use super::segments::{Gather, SuperPacket};
 use super::{EmulatorCounters, EmulatorReport, Packet, Scheduling};
@@ -80,7 +80,7 @@ pub(super) struct Worker {
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
     /// Arrivals with their ports; between two rounds those beyond the horizon.
-    arrived: Vec<(usize, Arrived)>,
+    arrived: Vec<(usize, ArrivedFrame)>,
     /// Every arrival at any port up to this time has been seen.
     horizon: Time,
     /// When the ports were last read.
@@ -154,7 +154,7 @@ impl Worker {
         } else {
             Scheduling::Ordinary
         };
-        if self.ports.iter().any(|port| !host.port.stamps_arrivals()) {
+        if self.ports.iter().any(|host| !host.port.stamps_arrivals()) {
             // `start` has checked this. If it fails, only the times of empty reads are known.
             self.run_queue = RunQueue::open().ok().map(|queue| (queue, Duration::ZERO));
         }
@@ -216,7 +216,7 @@ impl Worker {
         self.arrived.sort_by_key(|(_, piece)| piece.at);
         let later = self.arrived.partition_point(|(_, piece)| piece.at <= self.horizon);
         let later = self.arrived.split_off(later);
-        for (number, Arrived { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
+        for (number, ArrivedFrame { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
             // Earlier events of the model happen first.
             self.deliver(at);
             self.unseen.add(waited);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 pub(super) const DOWNPOUR: Need =
@@ -19,22 +19,32 @@ const BY_TICKET: Peer = Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["the sender is started", "the receiver reports that the file is verified, synced and under its name"],
-    play: Play::File(|run| transfer(run, "auto", false)),
+    play: PeerKind::File(|run| transfer(run, "auto", false)),
 };
 
 /// `auto` and `arq` find their rate themselves, unless a fixed one is given.
 pub(super) const PEERS: &[Peer] = &[
-    Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
+    Peer { name: "downpour-arq", play: PeerKind::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
     Peer { name: "downpour-auto", ..BY_TICKET },
-    Peer { name: "downpour-auto-told", fixed_rate: true, play: Play::File(|run| transfer(run, "auto", true)), ..BY_TICKET },
-    Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
-    Peer { name: "downpour-rc-udp", fixed_rate: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..BY_TICKET },
     Peer {
-        name: "downpour-tornado-transfer",
-        play: Play::File(|run| transfer(run, "tornado-transfer", false)),
+        name: "downpour-auto-told",
+        fixed_rate: true,
+        play: PeerKind::File(|run| transfer(run, "auto", true)),
         ..BY_TICKET
     },
-    Peer { name: "downpour-ttp", play: Play::File(|run| transfer(run, "ttp", false)), ..BY_TICKET },
+    Peer { name: "downpour-lt-tcp", play: PeerKind::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
+    Peer {
+        name: "downpour-rc-udp",
+        fixed_rate: true,
+        play: PeerKind::File(|run| transfer(run, "rc-udp", true)),
+        ..BY_TICKET
+    },
+    Peer {
+        name: "downpour-tornado-transfer",
+        play: PeerKind::File(|run| transfer(run, "tornado-transfer", false)),
+        ..BY_TICKET
+    },
+    Peer { name: "downpour-ttp", play: PeerKind::File(|run| transfer(run, "ttp", false)), ..BY_TICKET },
 ];
 
 /// Returns the name of the profile with which a peer sends.

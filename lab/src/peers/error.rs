@@ -73,7 +73,7 @@ pub enum PeerError {
     },
     /// One of its programs printed an unexpected line.
     #[error("unexpected output of {program}: {line:?}")]
-    Strange {
+    UnexpectedOutput {
         /// The program.
         program: String,
         /// The line.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::carrier::Carrier;
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -29,12 +29,12 @@ const HYSTERIA: Peer = Peer {
         "a TCP sender is started at the tunnel's near end, which has connected to the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(|run, target| open(run, target, &json!({}))),
+    play: PeerKind::Connections(|run, target| open(run, target, &json!({}))),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "hysteria-bbr", ..HYSTERIA },
-    Peer { name: "hysteria-brutal", fixed_rate: true, play: Play::Connections(brutal), ..HYSTERIA },
+    Peer { name: "hysteria-brutal", fixed_rate: true, play: PeerKind::Connections(brutal), ..HYSTERIA },
 ];
 
 /// Share of the path's rate: headers do not count in its own rate.

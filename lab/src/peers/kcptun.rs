@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 
 use super::carrier::Carrier;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -24,12 +24,12 @@ const KCPTUN: Peer = Peer {
         "a TCP sender is started at the tunnel's near end, which has not yet contacted the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(|run, target| open(run, target, FEC)),
+    play: PeerKind::Connections(|run, target| open(run, target, FEC)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "kcptun", ..KCPTUN },
-    Peer { name: "kcptun-nofec", play: Play::Connections(|run, target| open(run, target, NO_FEC)), ..KCPTUN },
+    Peer { name: "kcptun-nofec", play: PeerKind::Connections(|run, target| open(run, target, NO_FEC)), ..KCPTUN },
 ];
 
 /// Data and parity packets of a Reed-Solomon block; these are its own defaults.

@@ -39,7 +39,7 @@ pub use peer::{Peer, Presence, TimedSpan};
 pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
-pub(crate) use tcp::Unconnected;
+pub(crate) use tcp::UnconnectedSocket;
 pub use transfer::{Job, Transfer, transfer};
 pub use writes::Delays;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::PeerError;
 use super::own;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 /// NORM, unencrypted.
@@ -16,11 +16,13 @@ const NORM: Peer = Peer {
     ecn: false,
     fixed_rate: true,
     clock: ["the sender is started", "the receiver's own stamp when the file is complete and has its name"],
-    play: Play::File(|run| transfer(run, 0)),
+    play: PeerKind::File(|run| transfer(run, 0)),
 };
 
-pub(super) const PEERS: &[Peer] =
-    &[Peer { name: "norm", ..NORM }, Peer { name: "norm-proactive", play: Play::File(|run| transfer(run, 4)), ..NORM }];
+pub(super) const PEERS: &[Peer] = &[
+    Peer { name: "norm", ..NORM },
+    Peer { name: "norm-proactive", play: PeerKind::File(|run| transfer(run, 4)), ..NORM },
+];
 
 /// Share of the path's rate: not all headers count in its own rate.
 const PERCENT: u64 = 98;

@@ -155,7 +155,7 @@ pub fn run(own: OwnPeer) -> io::Result<()> {
 /// A line of JSON printed for the process that started it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum PeerMessage {
     /// The receiver listens on this port.
     Listening(u16),
     /// The sender is connected; the congestion control as reported by the kernel.
@@ -171,7 +171,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Said {
+impl PeerMessage {
     /// Prints it.
     pub(super) fn print(&self) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
@@ -188,21 +188,21 @@ impl Said {
 }
 
 /// Returns the next line of one of them.
-fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Unfinished> {
+fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<PeerMessage, Unfinished> {
     let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
     let program = process.name.clone();
-    serde_json::from_str(&line).map_err(|_| PeerError::Strange { program, line }.into())
+    serde_json::from_str(&line).map_err(|_| PeerError::UnexpectedOutput { program, line }.into())
 }
 
-fn strange(process: &Process, said: &Said) -> Unfinished {
-    PeerError::Strange { program: process.name.clone(), line: format!("{said:?}") }.into()
+fn unexpected_output(process: &Process, said: &PeerMessage) -> Unfinished {
+    PeerError::UnexpectedOutput { program: process.name.clone(), line: format!("{said:?}") }.into()
 }
 
 /// Returns the port on which a receiver listens.
 pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16, Unfinished> {
     match next(run, receiver, &mut [])? {
-        Said::Listening(port) => Ok(port),
-        said => Err(strange(receiver, &said)),
+        PeerMessage::Listening(port) => Ok(port),
+        said => Err(unexpected_output(receiver, &said)),
     }
 }
 
@@ -213,8 +213,8 @@ pub(super) fn congestion(
     others: &mut [&mut Process],
 ) -> Result<String, Unfinished> {
     match next(run, sender, others)? {
-        Said::Congestion(name) => Ok(name),
-        said => Err(strange(sender, &said)),
+        PeerMessage::Congestion(name) => Ok(name),
+        said => Err(unexpected_output(sender, &said)),
     }
 }
 
@@ -225,8 +225,8 @@ pub(super) fn complete(
     others: &mut [&mut Process],
 ) -> Result<Duration, Unfinished> {
     match next(run, receiver, others)? {
-        Said::Complete(at) => Ok(Duration::from_nanos(at)),
-        said => Err(strange(receiver, &said)),
+        PeerMessage::Complete(at) => Ok(Duration::from_nanos(at)),
+        said => Err(unexpected_output(receiver, &said)),
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) fn stamps(
     others: &mut [&mut Process],
 ) -> Result<Vec<u64>, Unfinished> {
     match next(run, process, others)? {
-        Said::Stamps(times) => Ok(times),
-        said => Err(strange(process, &said)),
+        PeerMessage::Stamps(times) => Ok(times),
+        said => Err(unexpected_output(process, &said)),
     }
 }

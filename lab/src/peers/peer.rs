@@ -29,12 +29,12 @@ pub struct Peer {
     /// The events that start and end the clock.
     pub(super) clock: [&'static str; 2],
     /// How it is started.
-    pub(super) play: Play,
+    pub(super) play: PeerKind,
 }
 
 /// The work of a peer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Play {
+pub(super) enum PeerKind {
     /// Moves the file; returns the time at which the last byte had arrived.
     File(fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>),
     /// Carries TCP connections to an address at the receiving host: opens the path to it. The lab's own programs use
@@ -111,7 +111,7 @@ impl Peer {
 
     /// Returns whether it carries connections, over which small writes can be measured.
     pub const fn carries_connections(&self) -> bool {
-        matches!(self.play, Play::Connections(_))
+        matches!(self.play, PeerKind::Connections(_))
     }
 
     /// Returns the two ends of its clock.

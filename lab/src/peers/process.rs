@@ -94,7 +94,7 @@ impl Process {
     }
 
     /// Returns the end of its output, in one line.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_output(&self) -> String {
         let read = || {
             let mut file = File::open(&self.log)?;
             let length = file.metadata()?.len();

@@ -14,8 +14,8 @@ use quinn::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
-use super::own::{self, QuicReceive, QuicSend, Said};
-use super::peer::{Peer, Play};
+use super::own::{self, PeerMessage, QuicReceive, QuicSend};
+use super::peer::{Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 /// QUIC, encrypted.
@@ -27,12 +27,12 @@ const QUIC: Peer = Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: Play::File(|run| transfer(run, Congestion::Cubic)),
+    play: PeerKind::File(|run| transfer(run, Congestion::Cubic)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "quinn-cubic", ..QUIC },
-    Peer { name: "quinn-bbr", play: Play::File(|run| transfer(run, Congestion::Bbr)), ..QUIC },
+    Peer { name: "quinn-bbr", play: PeerKind::File(|run| transfer(run, Congestion::Bbr)), ..QUIC },
 ];
 
 /// A congestion control of the crate.
@@ -117,7 +117,7 @@ pub(super) fn receive(args: &QuicReceive) -> io::Result<()> {
     alone(async {
         let endpoint = endpoint(args.listen.into(), Some(config))?;
         let mut file = File::create_new(&args.file)?;
-        Said::Listening(endpoint.local_addr()?.port()).print()?;
+        PeerMessage::Listening(endpoint.local_addr()?.port()).print()?;
         let ended = || io::Error::other("no connection within the time limit");
         let connection = endpoint.accept().await.ok_or_else(ended)?.await?;
         let (mut answer, mut stream) = connection.accept_bi().await?;
@@ -131,7 +131,7 @@ pub(super) fn receive(args: &QuicReceive) -> io::Result<()> {
         if left > 0 {
             return Err(io::Error::other(format!("the file lacks {left} bytes")));
         }
-        Said::complete_now().print()?;
+        PeerMessage::complete_now().print()?;
         answer.finish().map_err(io::Error::other)?;
         connection.closed().await;
         Ok(())

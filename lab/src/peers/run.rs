@@ -173,7 +173,7 @@ impl<'a> TransferRun<'a> {
                 return Err(ended_early(process).into());
             }
             if clock::now() > begun + self.patience {
-                let (program, said) = (process.name.clone(), process.last_words());
+                let (program, said) = (process.name.clone(), process.last_output());
                 return Err(PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into());
             }
             thread::sleep(PERIOD);
@@ -265,7 +265,12 @@ impl<'a> TransferRun<'a> {
     }
 
     /// Checks that no process has failed, and that the cap is not reached.
-    fn check_processes(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Unfinished> {
+    fn check_processes(
+        &self,
+        process: &Process,
+        others: &mut [&mut Process],
+        deadline: Duration,
+    ) -> Result<(), Unfinished> {
         for other in others {
             let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
             if status.is_some_and(|status| !status.success()) {
@@ -279,7 +284,7 @@ impl<'a> TransferRun<'a> {
         if self.started.is_some() {
             return Unfinished::Cap;
         }
-        let (program, said) = (process.name.clone(), process.last_words());
+        let (program, said) = (process.name.clone(), process.last_output());
         PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into()
     }
 
@@ -297,7 +302,7 @@ impl<'a> TransferRun<'a> {
 }
 
 fn ended_early(process: &mut Process) -> PeerError {
-    let (program, said) = (process.name.clone(), process.last_words());
+    let (program, said) = (process.name.clone(), process.last_output());
     match process.settled() {
         Ok(status) => PeerError::Failed { program, status, said },
         Err(error) => PeerError::System { operation: program, error },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -15,7 +15,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["the sender is started", "the receiver's file has its full length"],
-    play: Play::File(transfer),
+    play: PeerKind::File(transfer),
 }];
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {

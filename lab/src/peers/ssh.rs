@@ -15,7 +15,7 @@ use rustix::process::getuid;
 use super::carrier::Carrier;
 use super::downpour::DOWNPOUR;
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
@@ -40,14 +40,14 @@ const OVER_SSH: Peer = Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["scp is started, and has yet to log in", "the received file has its full length"],
-    play: Play::File(scp),
+    play: PeerKind::File(scp),
 };
 
 /// rsync, likewise.
 const RSYNCED: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, RSYNC],
     clock: ["rsync is started, and has yet to log in", "the received file has its name and full length"],
-    play: Play::File(rsync),
+    play: PeerKind::File(rsync),
     ..OVER_SSH
 };
 
@@ -55,7 +55,7 @@ const RSYNCED: Peer = Peer {
 const DOWNPOUR_CP: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, DOWNPOUR],
     clock: ["downpour is started, and has yet to log in", "the received file has its name and full length"],
-    play: Play::File(downpour_cp),
+    play: PeerKind::File(downpour_cp),
     ..OVER_SSH
 };
 
@@ -66,7 +66,7 @@ const FORWARDED: Peer = Peer {
         "a TCP sender is started at ssh's near end, which has logged in",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(forward),
+    play: PeerKind::Connections(forward),
     ..OVER_SSH
 };
 

@@ -13,8 +13,8 @@ use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
 use super::carrier::Carrier;
-use super::own::{self, Said, TcpReceive, TcpSend};
-use super::peer::{Need, Peer, Play};
+use super::own::{self, PeerMessage, TcpReceive, TcpSend};
+use super::peer::{Need, Peer, PeerKind};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use crate::sys::grow_only;
@@ -28,17 +28,17 @@ const TCP: Peer = Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: Play::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
+    play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
 };
 
 /// The same over eight connections.
-const TCP8: Peer = Peer { play: Play::File(|run| transfer(run, "reno", 8)), ..TCP };
+const TCP8: Peer = Peer { play: PeerKind::File(|run| transfer(run, "reno", 8)), ..TCP };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
         name: "tcp-cubic",
         needs: &[Need::Congestion("cubic")],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
         ..TCP
     },
     Peer { name: "tcp-reno", needs: &[Need::Congestion("reno")], ..TCP },
@@ -46,33 +46,33 @@ pub(super) const PEERS: &[Peer] = &[
         name: "tcp-cubic-ecn",
         needs: &[Need::Congestion("cubic")],
         ecn: true,
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
         ..TCP
     },
     Peer { name: "tcp-reno-ecn", needs: &[Need::Congestion("reno")], ecn: true, ..TCP },
     Peer {
         name: "tcp-bbr",
         needs: &[Need::Congestion("bbr")],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
         ..TCP
     },
     Peer {
         name: "tcp-grow-only",
         needs: &[Need::OwnCongestion],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, grow_only::NAME))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, grow_only::NAME))),
         ..TCP
     },
     Peer {
         name: "tcp8-cubic",
         needs: &[Need::Congestion("cubic")],
-        play: Play::File(|run| transfer(run, "cubic", 8)),
+        play: PeerKind::File(|run| transfer(run, "cubic", 8)),
         ..TCP8
     },
     Peer { name: "tcp8-reno", needs: &[Need::Congestion("reno")], ..TCP8 },
     Peer {
         name: "tcp8-bbr",
         needs: &[Need::Congestion("bbr")],
-        play: Play::File(|run| transfer(run, "bbr", 8)),
+        play: PeerKind::File(|run| transfer(run, "bbr", 8)),
         ..TCP8
     },
 ];
@@ -119,7 +119,7 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
     let streams = args.streams.max(1);
     let sockets: Vec<TcpStream> =
         (0..streams).map(|_| dial(args.to, args.congestion.as_deref())).collect::<io::Result<_>>()?;
-    Said::Congestion(sockets.first().map(tcp_congestion).transpose()?.unwrap_or_default()).print()?;
+    PeerMessage::Congestion(sockets.first().map(tcp_congestion).transpose()?.unwrap_or_default()).print()?;
     let end = |stream: u64| size / streams * stream + (size % streams).min(stream);
     let shares: Vec<_> = sockets
         .into_iter()
@@ -136,16 +136,16 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 
 /// Connects with the requested congestion control, as verified with the kernel once connected.
 pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
-    Unconnected::new(congestion)?.connect(to)
+    UnconnectedSocket::new(congestion)?.connect(to)
 }
 
 /// A socket in the network of the thread that created it, which any thread may connect.
-pub(crate) struct Unconnected {
+pub(crate) struct UnconnectedSocket {
     socket: OwnedFd,
     congestion: Option<String>,
 }
 
-impl Unconnected {
+impl UnconnectedSocket {
     /// Creates a socket with the requested congestion control.
     ///
     /// # Errors
@@ -190,14 +190,18 @@ pub(super) fn send_share(mut socket: TcpStream, file: File, offset: u64, length:
     }
     let mut answer = [0];
     socket.read_exact(&mut answer)?;
-    if answer == [RECEIVED] { Ok(()) } else { Err(io::Error::other(format!("unexpected answer of the receiver: {}", answer[0]))) }
+    if answer == [RECEIVED] {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("unexpected answer of the receiver: {}", answer[0])))
+    }
 }
 
 /// `downpour-lab peer tcp-receive`.
 pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     let listener = TcpListener::bind(args.listen)?;
     let file = File::create_new(&args.file)?;
-    Said::Listening(listener.local_addr()?.port()).print()?;
+    PeerMessage::Listening(listener.local_addr()?.port()).print()?;
     let shares: Vec<_> = (0..args.streams.max(1))
         .map(|_| {
             let (socket, _) = listener.accept()?;
@@ -210,7 +214,7 @@ pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     if bytes != args.size {
         return Err(io::Error::other(format!("the shares have {bytes} bytes, but the file has {}", args.size)));
     }
-    Said::complete_now().print()?;
+    PeerMessage::complete_now().print()?;
     for (mut socket, _) in shares {
         socket.write_all(&[RECEIVED])?;
         socket.shutdown(Shutdown::Write)?;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, choices, named, table, transfer};
 use crate::clock;
@@ -20,7 +20,7 @@ const COPY: Peer = Peer {
     ecn: false,
     fixed_rate: false,
     clock: ["it begins", "it ends"],
-    play: Play::File(|run| copy(run, |_| {})),
+    play: PeerKind::File(|run| copy(run, |_| {})),
 };
 
 fn copy(run: &mut TransferRun<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Unfinished> {
@@ -38,7 +38,7 @@ fn shell(script: &str) -> Command {
 }
 
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
-    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let [from, to] = ["a", "b"].map(|name| Host::local(name).expect("a host"));
     let programs = Programs::of_this(Downpour::Found).expect("this program");
     let job = Job { size: 100_000, writes: None, endless: false, seed: 7, rate: None, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
@@ -55,7 +55,7 @@ fn received_file_is_compared() {
     );
     assert_eq!(good.bytes_there, 100_000);
     assert_eq!((good.clock.starts.as_str(), good.clock.ends.as_str()), ("it begins", "it ends"));
-    let flipped = Peer { play: Play::File(|run| copy(run, |bytes| bytes[99_999] ^= 1)), ..COPY };
+    let flipped = Peer { play: PeerKind::File(|run| copy(run, |bytes| bytes[99_999] ^= 1)), ..COPY };
     let flipped = tried(&flipped, SOON).expect("a copy");
     assert!(
         !flipped.is_complete()
@@ -64,10 +64,10 @@ fn received_file_is_compared() {
             && flipped.bytes_there == 100_000,
         "{flipped:?}"
     );
-    let short = Peer { play: Play::File(|run| copy(run, |bytes| bytes.truncate(10))), ..COPY };
+    let short = Peer { play: PeerKind::File(|run| copy(run, |bytes| bytes.truncate(10))), ..COPY };
     let short = tried(&short, SOON).expect("a copy");
     assert!(!short.is_complete() && short.equal == Some(false) && short.bytes_there == 10, "{short:?}");
-    let nothing = Peer { play: Play::File(|run| Ok(run.started())), ..COPY };
+    let nothing = Peer { play: PeerKind::File(|run| Ok(run.started())), ..COPY };
     let nothing = tried(&nothing, SOON).expect("nothing at all");
     assert!(!nothing.is_complete() && nothing.equal == Some(false) && nothing.bytes_there == 0, "{nothing:?}");
 }
@@ -78,7 +78,7 @@ static STRAY: Mutex<Option<u32>> = Mutex::new(None);
 #[test]
 fn cap_kills_all_started_processes() {
     let endless = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let target = run.stage.target();
             let script = "head -c 5000 /dev/zero >\"$0\"; setsid sh -c 'echo $$; exec sleep 600' & wait";
             let mut command = shell(script);
@@ -108,7 +108,7 @@ fn cap_kills_all_started_processes() {
 #[test]
 fn failing_program_is_quoted() {
     let failing = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start(run.to, shell("exec sleep 600"))?;
             run.start_clock();
             let mut sender = run.start(run.from, shell("echo first >&2; echo 'no route\tto b' >&2; exit 3"))?;
@@ -125,7 +125,7 @@ fn failing_program_is_quoted() {
 #[test]
 fn line_reads_one_line_at_a_time() {
     let talking = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
             run.start_clock();
             run.said(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
@@ -141,7 +141,7 @@ fn line_reads_one_line_at_a_time() {
 #[test]
 fn full_waits_for_the_full_length() {
     let growing = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut write =
                 shell("head -c 60000 \"$0\" >\"$1\"; sleep 0.2; tail -c +60001 \"$0\" >>\"$1\"; exec sleep 600");
             write.arg(run.stage.source()).arg(run.stage.target());
@@ -154,7 +154,7 @@ fn full_waits_for_the_full_length() {
     let grown = tried(&growing, SOON).expect("a file");
     assert!(grown.is_complete() && grown.seconds.is_some_and(|seconds| (0.2..10.0).contains(&seconds)), "{grown:?}");
     let stopping = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start(run.to, shell("echo broken >&2; exit 0"))?;
             run.start_clock();
             run.full(&mut receiver, &mut [])
@@ -168,7 +168,7 @@ fn full_waits_for_the_full_length() {
 #[test]
 fn listens_quotes_an_exited_receiver() {
     let deaf = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let port = TransferRun::free_port(run.to)?;
             let mut receiver = run.start(run.to, shell("echo in use >&2; exit 1"))?;
             run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
@@ -182,7 +182,7 @@ fn listens_quotes_an_exited_receiver() {
 
 #[test]
 fn listens_without_a_connection() {
-    let host = Host::here("a").expect("a host");
+    let host = Host::local("a").expect("a host");
     let free = TransferRun::free_port(&host).expect("a port");
     let is_open = |protocol, port| host.listening().contains(&(protocol, port));
     assert!(!is_open(Protocol::Tcp, free) && !is_open(Protocol::Udp, free));

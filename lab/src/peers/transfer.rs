@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::carrier;
 use super::error::PeerError;
 use super::gate::Start;
-use super::peer::{Need, Peer, Play, Presence, TimedSpan};
+use super::peer::{Need, Peer, PeerKind, Presence, TimedSpan};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
 use super::stage::{Content, ScratchDirectory};
@@ -97,10 +97,10 @@ pub fn transfer(
     let versions = versions(peer, &job.programs);
     let mut run = TransferRun::new(from, to, job, &stage, cap, start);
     let played = match (peer.play, &job.writes) {
-        (Play::Connections(open), Some(writes)) => writes::play(&mut run, open, writes),
-        (Play::Connections(open), None) => carrier::move_file(&mut run, open),
-        (Play::File(play), None) => play(&mut run),
-        (Play::File(_), Some(_)) => return Err(PeerError::NoConnections { peer: peer.name }),
+        (PeerKind::Connections(open), Some(writes)) => writes::play(&mut run, open, writes),
+        (PeerKind::Connections(open), None) => carrier::move_file(&mut run, open),
+        (PeerKind::File(play), None) => play(&mut run),
+        (PeerKind::File(_), Some(_)) => return Err(PeerError::NoConnections { peer: peer.name }),
     };
     let ended = match played {
         Ok(ended) => Some(ended),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::carrier::Carrier;
 use super::downpour::DOWNPOUR;
-use super::peer::{Peer, Play};
+use super::peer::{Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use super::ssh::{KEYGEN, LOGIN, SSH, SSHD, Server, UNSHARE};
 
@@ -22,12 +22,17 @@ const TUNNEL: Peer = Peer {
         "a TCP sender is started at the tunnel's near end, after the tunnel has reported that it is open",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(|run, target| open(run, target, false)),
+    play: PeerKind::Connections(|run, target| open(run, target, false)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     TUNNEL,
-    Peer { name: "tunnel-told", fixed_rate: true, play: Play::Connections(|run, target| open(run, target, true)), ..TUNNEL },
+    Peer {
+        name: "tunnel-told",
+        fixed_rate: true,
+        play: PeerKind::Connections(|run, target| open(run, target, true)),
+        ..TUNNEL
+    },
 ];
 
 /// Returns the name of the profile with which a peer of these rows sends, the program's default.

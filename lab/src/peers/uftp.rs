@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -19,7 +19,7 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     ecn: false,
     fixed_rate: true,
     clock: ["the sender is started, and has yet to announce the file", "the receiver's status line for the file"],
-    play: Play::File(transfer),
+    play: PeerKind::File(transfer),
 }];
 
 /// Share of the path's rate: the headers of a block of 1300 bytes do not count in its own rate.

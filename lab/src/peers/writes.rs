@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::carrier::Carrier;
 use super::error::PeerError;
-use super::own::{self, Said, TcpHear, TcpWrite};
+use super::own::{self, PeerMessage, TcpHear, TcpWrite};
 use super::peer::TimedSpan;
 use super::run::{TransferRun, Unfinished};
 use super::tcp::{CHUNK, RECEIVED, dial, receive_share, send_share};
@@ -102,11 +102,11 @@ pub(super) fn play(
         own::stamps(run, &mut far, &mut carrier.others(&mut near))?
     };
     let delays = Delays::between(&written, &arrived);
-    let strange = || {
+    let unexpected_output = || {
         let line = format!("{} writes, {} arrivals", written.len(), arrived.len());
-        PeerError::Strange { program: "the reader".to_owned(), line }
+        PeerError::UnexpectedOutput { program: "the reader".to_owned(), line }
     };
-    run.delays = Some(delays.ok_or_else(strange)?);
+    run.delays = Some(delays.ok_or_else(unexpected_output)?);
     Ok(Duration::from_nanos(arrived.last().copied().unwrap_or_default()))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn play(
 pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
     let mut socket = dial(args.to, args.congestion.as_deref())?;
     socket.set_nodelay(true)?;
-    Said::Congestion(tcp_congestion(&socket)?).print()?;
+    PeerMessage::Congestion(tcp_congestion(&socket)?).print()?;
     let mut answer = [0];
     socket.read_exact(&mut answer)?;
     if answer != [READY] {
@@ -155,11 +155,11 @@ pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
     if !args.writes.echo {
         socket.shutdown(Shutdown::Write)?;
     }
-    Said::Stamps(written).print()?;
+    PeerMessage::Stamps(written).print()?;
     if args.writes.echo {
         // The connection stays open until all echoes have arrived: not every path can finish one direction.
         let echoed = stamps.iter().take(count).collect::<io::Result<Vec<u64>>>()?;
-        Said::Stamps(echoed).print()?;
+        PeerMessage::Stamps(echoed).print()?;
     }
     Ok(())
 }
@@ -168,7 +168,7 @@ pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
 pub(super) fn hear(args: &TcpHear) -> io::Result<()> {
     let listener = TcpListener::bind(args.listen)?;
     let file = File::create_new(&args.file)?;
-    Said::Listening(listener.local_addr()?.port()).print()?;
+    PeerMessage::Listening(listener.local_addr()?.port()).print()?;
     let (mut socket, _) = listener.accept()?;
     socket.set_nodelay(true)?;
     socket.write_all(&[READY])?;
@@ -184,7 +184,7 @@ pub(super) fn hear(args: &TcpHear) -> io::Result<()> {
     let (stamp, stamps) = channel();
     read_all(socket, args.size, &stamp);
     drop(stamp);
-    Said::Stamps(stamps.into_iter().collect::<io::Result<_>>()?).print()
+    PeerMessage::Stamps(stamps.into_iter().collect::<io::Result<_>>()?).print()
 }
 
 /// Reads to the end, and stamps each write when its last byte has arrived. Also ends when the receiver of stamps is

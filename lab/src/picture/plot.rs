@@ -296,9 +296,9 @@ impl<'a> Plot<'a> {
 
     /// Draws an arrow for a value that lies beyond: up for times, down for goodput.
     fn beyond(&self, canvas: &mut Canvas, x: f64, y: f64, colour: &str) {
-        let way = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
-        let end = (y + way * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
-        canvas.arrow(x, [y + way * self.marker, end], colour);
+        let sign = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
+        let end = (y + sign * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
+        canvas.arrow(x, [y + sign * self.marker, end], colour);
     }
 }
 

@@ -124,7 +124,8 @@ impl Builder<'_> {
                 return Err(self.refuse(name, message));
             }
             if self.are_writes && crate::peers::named(peer).is_ok_and(|peer| !peer.carries_connections()) {
-                let message = format!("{peer} moves files only: small writes need peers that carry connections, such as tunnel");
+                let message =
+                    format!("{peer} moves files only: small writes need peers that carry connections, such as tunnel");
                 return Err(self.refuse(name, message));
             }
         }
@@ -139,9 +140,7 @@ impl Builder<'_> {
             return Err(self.refuse(values, format!("{key} is empty: add at least one value")));
         }
         match all.iter().find(|value| !seen.insert(value.get_ref())) {
-            Some(twice) => {
-                Err(self.refuse(twice, format!("duplicate value {:?} in {key}", twice.get_ref())))
-            }
+            Some(twice) => Err(self.refuse(twice, format!("duplicate value {:?} in {key}", twice.get_ref()))),
             None => Ok(all),
         }
     }
@@ -184,8 +183,10 @@ impl Builder<'_> {
         let Some(share) = share else { return Ok(DEFAULT_RATE_SHARE) };
         match axis::share("told", share.get_ref()) {
             Ok(share) if share > 0.0 => Ok(share),
-            _ => Err(self
-                .refuse(share, format!("told is {:?}: write a share of the link's rate, such as 95%", share.get_ref()))),
+            _ => Err(self.refuse(
+                share,
+                format!("told is {:?}: write a share of the link's rate, such as 95%", share.get_ref()),
+            )),
         }
     }
 
@@ -265,15 +266,14 @@ impl Builder<'_> {
         let cases: usize =
             plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
         if cases.saturating_mul(plan.seeds.len().max(1)) > MOST_CASES {
-            return Err(self
-                .source
-                .error(None, format!("more than {MOST_CASES} cases: use fewer values or repeats")));
+            return Err(self.source.error(None, format!("more than {MOST_CASES} cases: use fewer values or repeats")));
         }
         for sweep in plan.sweeps.iter().filter(|sweep| sweep.scale == Scale::Log) {
             if sweep.points.iter().any(|point| point.x <= 0.0) {
                 let (key, name) = (sweep.axis.name(), &sweep.name);
-                let message =
-                    format!("{key} is 0 in {name}, which cannot be shown on a logarithmic axis: use scale = "linear"");
+                let message = format!(
+                    "{key} is 0 in {name}, which cannot be shown on a logarithmic axis: use scale = \"linear\""
+                );
                 return Err(self.source.error(None, message));
             }
         }
@@ -368,8 +368,7 @@ impl Builder<'_> {
             (None, [(only, _)]) => *only,
             (None, _) => {
                 let axes: Vec<_> = ranges.iter().map(|(axis, _)| axis.name()).collect();
-                let message =
-                    format!("several ranges: write x = \"{}\" under [picture] to select the axis", axes[0]);
+                let message = format!("several ranges: write x = \"{}\" under [picture] to select the axis", axes[0]);
                 return Err(self.source.error(Some(span), message));
             }
         };

@@ -233,7 +233,12 @@ fn writes_replace_a_file() {
 fn writes_error_names_line() {
     let good = WRITES.replace(", \"downpour-auto\"", "");
     for (old, new, line, hint) in [
-        ("\"kcptun\"]\n[pic", "\"kcptun\", \"downpour-auto\"]\n[pic", 7, "downpour-auto moves files only: small writes need peers"),
+        (
+            "\"kcptun\"]\n[pic",
+            "\"kcptun\", \"downpour-auto\"]\n[pic",
+            7,
+            "downpour-auto moves files only: small writes need peers",
+        ),
         ("every = \"200ms\"", "every = \"0ms\"", 6, "every is 0"),
         ("every = \"200ms\"", "every = \"1us\"", 6, "more than 1000000 writes"),
         ("for = \"60s\"", "for = \"60\"", 6, "write it like 120s"),

@@ -43,7 +43,7 @@ pub(crate) const COMMIT: Option<&str> = option_env!("BUILD_COMMIT");
 
 /// The origin of a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Made {
+pub struct Origin {
     /// The commit of the build, followed by `-dirty` if the sources differed from it; empty if not known.
     pub commit: String,
     /// Digest of the sources on which the result depends; empty for other programs.
@@ -60,14 +60,14 @@ pub struct Made {
     pub load: f64,
 }
 
-/// Creates [`Made`] for the runs of one plan.
+/// Creates [`Origin`] for the runs of one plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Maker {
+pub(crate) struct OriginBuilder {
     plan: String,
     machine: String,
 }
 
-impl Maker {
+impl OriginBuilder {
     /// # Errors
     /// A plan that cannot be read.
     pub(crate) fn new(plan: &Path) -> Result<Self, Failure> {
@@ -76,8 +76,8 @@ impl Maker {
     }
 
     /// Returns the origin of a run that ends now.
-    pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Made {
-        Made {
+    pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Origin {
+        Origin {
             commit: COMMIT.unwrap_or_default().to_owned(),
             engine: engine.digest().to_owned(),
             plan: self.plan.clone(),
@@ -89,17 +89,17 @@ impl Maker {
 }
 
 /// Returns the build in a record's origin: records of different builds enter no common median.
-pub(crate) fn build(made: Option<&Made>) -> &str {
+pub(crate) fn build(made: Option<&Origin>) -> &str {
     made.map_or("", |made| &made.engine)
 }
 
 /// Returns whether the sources on which a result depends have changed since, or are not known.
-pub(crate) fn is_stale(made: Option<&Made>, engine: Engine) -> bool {
+pub(crate) fn is_stale(made: Option<&Origin>, engine: Engine) -> bool {
     engine != Engine::Other && build(made) != engine.digest()
 }
 
 /// Keeps the records of the build that made the last one.
-pub(crate) fn of_one_build<'a, R>(records: &mut Vec<&'a R>, of: fn(&R) -> (&str, Option<&Made>)) {
+pub(crate) fn of_one_build<'a, R>(records: &mut Vec<&'a R>, of: fn(&R) -> (&str, Option<&Origin>)) {
     let Some(last) = records.iter().max_by_key(|record| of(record).0).map(|record| build(of(record).1).to_owned())
     else {
         return;
@@ -130,14 +130,14 @@ pub(crate) mod tests {
     use super::*;
 
     /// Returns the origin of a build with this digest.
-    pub(crate) fn by(engine: &str) -> Option<Made> {
-        Some(Made { engine: engine.to_owned(), ..Made::default() })
+    pub(crate) fn by(engine: &str) -> Option<Origin> {
+        Some(Origin { engine: engine.to_owned(), ..Origin::default() })
     }
 
     #[test]
     fn is_stale_after_a_change_of_sources() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let maker = Maker::new(file.path()).expect("a plan");
+        let maker = OriginBuilder::new(file.path()).expect("a plan");
         for engine in [Engine::Codes, Engine::Simulated, Engine::Program] {
             let made = maker.made(engine, Vec::new());
             assert_eq!((made.engine.len(), made.plan.len()), (16, 16), "{made:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, Made, is_stale};
+use super::{Engine, Origin, is_stale};
 use crate::peers::{Delays, TimedSpan};
 use crate::plan::{LinkCase, Quantity};
 
@@ -29,7 +29,7 @@ pub struct Record {
     pub kernel: String,
     /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// The outcome.
     #[serde(flatten)]
     pub outcome: RunOutcome,

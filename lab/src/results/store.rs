@@ -90,7 +90,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let bytes = fs::read(&path).map_err(failed)?;
-        let Found { records, mut length, is_packed } = read_all(directory, &path, &bytes)?;
+        let StoredRecords { records, mut length, is_packed } = read_all(directory, &path, &bytes)?;
         let cut = bytes.len() as u64 - length;
         if cut > 0 {
             file.set_len(length).map_err(failed)?;
@@ -145,7 +145,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
 }
 
 /// The records of a directory.
-struct Found<R> {
+struct StoredRecords<R> {
     /// The packed ones, then the others.
     records: Vec<R>,
     /// The bytes of complete lines among the others.
@@ -156,14 +156,14 @@ struct Found<R> {
 }
 
 /// Returns the packed records of a directory followed by those of these bytes.
-fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) -> Result<Found<R>, StoreError> {
+fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) -> Result<StoredRecords<R>, StoreError> {
     let (mut records, lines) = packed::read(directory)?;
     let (new, length) = parse(path, bytes, 0)?;
     let is_packed = length > 0 && lines.ends_with(&bytes[..length as usize]);
     if !is_packed {
         records.extend(new);
     }
-    Ok(Found { records, length, is_packed })
+    Ok(StoredRecords { records, length, is_packed })
 }
 
 /// Reads the records of a directory as another process appends them.
@@ -171,12 +171,12 @@ fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) ->
 pub(crate) struct RecordReader {
     directory: PathBuf,
     /// `None` if all has to be read the next time.
-    seen: Option<Seen>,
+    seen: Option<ReadPosition>,
 }
 
 /// The position of a reader.
 #[derive(Debug)]
-struct Seen {
+struct ReadPosition {
     /// The packed records, which are read at once.
     packed: Option<Identity>,
     /// The inode of the file of records, if there is one, and the bytes and the number of complete lines read from it.
@@ -206,7 +206,7 @@ impl RecordReader {
             Err(error) => return Err(failed(error)),
         };
         let found = file.as_ref().map(File::metadata).transpose().map_err(failed)?;
-        let is_same = |seen: &&mut Seen| {
+        let is_same = |seen: &&mut ReadPosition| {
             let length = found.as_ref().map_or(0, fs::Metadata::len);
             let is_other = seen.file.is_some() && seen.file != found.as_ref().map(fs::Metadata::ino);
             seen.packed == packed && !is_other && length >= seen.length
@@ -221,7 +221,7 @@ impl RecordReader {
         if let Some(seen) = start {
             match parse(&path, &bytes, seen.lines) {
                 Ok((new, length)) => {
-                    *seen = Seen { packed, file, length: seen.length + length, lines: seen.lines + new.len() };
+                    *seen = ReadPosition { packed, file, length: seen.length + length, lines: seen.lines + new.len() };
                     let has_changed = !new.is_empty();
                     records.extend(new);
                     return Ok(has_changed);
@@ -234,9 +234,9 @@ impl RecordReader {
                 Err(error) => return Err(error),
             }
         }
-        let Found { records: all, length, .. } = read_all(&self.directory, &path, &bytes)?;
+        let StoredRecords { records: all, length, .. } = read_all(&self.directory, &path, &bytes)?;
         let lines = bytes[..length as usize].split_inclusive(|byte| *byte == b'\n').count();
-        self.seen = Some(Seen { packed, file, length, lines });
+        self.seen = Some(ReadPosition { packed, file, length, lines });
         let has_changed = !(all.is_empty() && records.is_empty());
         *records = all;
         Ok(has_changed)

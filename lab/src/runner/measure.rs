@@ -43,7 +43,10 @@ pub trait Measure: Sync {
 /// Returns one line for each of these peers that cannot be measured.
 pub(crate) fn absent(measure: &dyn Measure, peers: impl Iterator<Item = String>) -> Vec<String> {
     let peers: BTreeSet<String> = peers.collect();
-    peers.iter().filter_map(|peer| measure.lacks(peer).map(|install| format!("{peer} is not installed: {install}"))).collect()
+    peers
+        .iter()
+        .filter_map(|peer| measure.lacks(peer).map(|install| format!("{peer} is not installed: {install}")))
+        .collect()
 }
 
 /// Makes a run; a panic ends only that run.

@@ -17,7 +17,7 @@ use std::time::Instant;
 use jiff::{Timestamp, Unit};
 
 use crate::peers::profile_text;
-use crate::results::{Ending, Engine, Maker, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
+use crate::results::{Ending, Engine, OriginBuilder, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
 
 pub use agenda::Agenda;
 use agenda::Task;
@@ -64,7 +64,7 @@ pub enum RunError {
 /// See [`RunError`]. Current runs are aborted then.
 pub(crate) fn run(
     agenda: Agenda,
-    (store, maker): (&mut Store, &Maker),
+    (store, maker): (&mut Store, &OriginBuilder),
     measure: &dyn Measure,
     jobs: NonZeroUsize,
     progress: &mut ProgressReporter,
@@ -115,7 +115,7 @@ struct Runner<'scope, 'env> {
     /// Runs in progress, including warm-ups.
     running: usize,
     kernel: String,
-    maker: &'scope Maker,
+    maker: &'scope OriginBuilder,
     account: Account,
 }
 

@@ -12,13 +12,13 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 /// Shows the progress of the runs.
 #[derive(Debug)]
 pub struct ProgressReporter {
-    how: How,
+    how: Display,
     /// The last known description of the remaining work.
     left: String,
 }
 
 #[derive(Debug)]
-enum How {
+enum Display {
     Bar(ProgressBar),
     Lines,
     Nothing,
@@ -29,18 +29,19 @@ impl ProgressReporter {
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}").expect("a constant template");
-        let how = if bar.is_hidden() { How::Lines } else { How::Bar(bar.with_style(style.progress_chars("=> "))) };
+        let how =
+            if bar.is_hidden() { Display::Lines } else { Display::Bar(bar.with_style(style.progress_chars("=> "))) };
         Self { how, left: String::new() }
     }
 
     /// Creates a progress display that shows nothing.
     pub fn none() -> Self {
-        Self { how: How::Nothing, left: String::new() }
+        Self { how: Display::Nothing, left: String::new() }
     }
 
     /// Removes the bar.
     pub(super) fn finish(&self) {
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
     }
@@ -49,7 +50,7 @@ impl ProgressReporter {
     pub(super) fn show(&mut self, agenda: &Agenda, jobs: usize) {
         let (runs, seconds) = agenda.left();
         self.left = left(runs, seconds.map(|seconds| seconds / jobs as f64));
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             let (_, total) = agenda.settled_of_total();
             bar.set_length(total as u64);
             bar.set_position(total.saturating_sub(runs) as u64);
@@ -60,9 +61,9 @@ impl ProgressReporter {
     /// Reports the end of a run.
     pub(super) fn ran(&mut self, record: &Record) {
         match &self.how {
-            How::Bar(_) if record.is_valid() => {}
-            How::Bar(_) | How::Nothing => self.note(&line(record)),
-            How::Lines => self.note(&format!("{}  ({})", line(record), self.left)),
+            Display::Bar(_) if record.is_valid() => {}
+            Display::Bar(_) | Display::Nothing => self.note(&line(record)),
+            Display::Lines => self.note(&format!("{}  ({})", line(record), self.left)),
         }
     }
 
@@ -71,9 +72,9 @@ impl ProgressReporter {
         // A closed terminal does not stop the runs.
         let print = || drop(writeln!(io::stderr(), "{line}"));
         match &self.how {
-            How::Bar(bar) => bar.suspend(print),
-            How::Lines => print(),
-            How::Nothing => {}
+            Display::Bar(bar) => bar.suspend(print),
+            Display::Lines => print(),
+            Display::Nothing => {}
         }
     }
 }

@@ -90,7 +90,7 @@ fn execute(plan: &LinkPlan, directory: &Path, measure: &Scripted, jobs: usize) -
     let agenda = Agenda::new(plan, store.records(), None, false);
     let jobs = NonZeroUsize::new(jobs).expect("some");
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let maker = Maker::new(file.path()).expect("a plan");
+    let maker = OriginBuilder::new(file.path()).expect("a plan");
     run(agenda, (&mut store, &maker), measure, jobs, &mut ProgressReporter::none(), &StopFlag::default())
 }
 

@@ -80,7 +80,10 @@ pub fn run() -> Result<u8, Failure> {
         trusted = Some(rate);
     }
     let Some(rate) = trusted else {
-        return Err(Failure::new(Code::Invalid, format_args!("this machine cannot emulate {} Mbit/s accurately", RATES[0])));
+        return Err(Failure::new(
+            Code::Invalid,
+            format_args!("this machine cannot emulate {} Mbit/s accurately", RATES[0]),
+        ));
     };
     say(&format!("accurate up to {rate} Mbit/s, with both ends on this machine\n"));
     if all_hold {

@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_micros(200);
 
 /// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct ReceivedDatagram {
     pub(super) number: u32,
     pub(super) at: Instant,
 }
@@ -48,7 +48,7 @@ pub(super) fn send_numbered(
     count: u32,
     ip_bytes: usize,
     interval: Duration,
-) -> io::Result<(Vec<Heard>, Duration)> {
+) -> io::Result<(Vec<ReceivedDatagram>, Duration)> {
     let address = to.local_addr()?;
     thread::scope(|scope| {
         let listener = scope.spawn(|| listen(to, ip_bytes));
@@ -80,7 +80,7 @@ fn send_steadily(
 }
 
 /// Receives datagrams until no more arrive.
-fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
+fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<ReceivedDatagram>> {
     let _ = make_real_time();
     let mut buffer = vec![0; ip_bytes];
     let mut heard = Vec::new();
@@ -90,7 +90,7 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
         match socket.recv(&mut buffer) {
             Ok(_) => {
                 let number = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
-                heard.push(Heard { number, at: Instant::now() });
+                heard.push(ReceivedDatagram { number, at: Instant::now() });
                 if heard.len() == 1 {
                     socket.set_read_timeout(Some(SILENCE))?;
                 }

@@ -278,7 +278,9 @@ impl SimPlan {
                 .flat_map(|point| &point.scenarios)
                 .flat_map(|at| flows.iter().map(|&flow| &at.flows[flow]));
             if let Some(FlowText { name, .. }) = shown.into_iter().find(|flow| flow.size.is_none()) {
-                return Err(format!("harm needs flows with a size: add one to {name}, or select flows = [...] without it"));
+                return Err(format!(
+                    "harm needs flows with a size: add one to {name}, or select flows = [...] without it"
+                ));
             }
         }
         let picture = SimPicture {
@@ -495,11 +497,7 @@ pub(super) mod tests {
         let parse = |text: &str| SimPlan::parse(Path::new("plan.toml"), text);
         assert_eq!(parse("name = \"x\"\npeers = []"), Ok(None));
         for (from, to, said) in [
-            (
-                "\"0ms\", \"20ms\"",
-                "\"0ms\", \"2%\"",
-                "plan.toml:26: values with units \"%\" and \"ms\": use one unit",
-            ),
+            ("\"0ms\", \"20ms\"", "\"0ms\", \"2%\"", "plan.toml:26: values with units \"%\" and \"ms\": use one unit"),
             ("\"20ms\"]", "\"soon\"]", "plan.toml:26: far: cannot read delay=soon"),
             ("\"far.receiver.delay\"", "\"farther.size\"", "plan.toml:26: unknown path \"farther.size\""),
             ("[\"0ms\", \"20ms\"]", "[]", "plan.toml:26: values is empty: add at least one value"),

@@ -252,7 +252,11 @@ mod tests {
             ("size = \"1MB\"", "", "cubic: an endless flow cannot be repeated"),
             ("start = \"5s\"", "start = \"50s\"", "cubic: stop must be after start"),
             ("stop = \"40s\"", "stop = \"61s\"", "cubic: stop must be after start and before the cap"),
-            ("rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M", "delay=10ms", "ours: an endless flow needs a rate of the link"),
+            (
+                "rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M",
+                "delay=10ms",
+                "ours: an endless flow needs a rate of the link",
+            ),
             ("warm-up = \"20s\"", "warm-up = \"60s\"", "warm-up must be before the cap"),
             ("against = \"tcp\"", "against = \"udp\"", "unknown series \"udp\" in against"),
             ("y = \"harm\"", "y = \"share\"", "against needs y = \"harm\""),

@@ -8,7 +8,7 @@ use sim::{Ending, SharedOutcome};
 
 use super::Scenario;
 use crate::peers::TimedSpan;
-use crate::results::{Made, RecordedVerdict, StoreOf, TRIES, is_stale};
+use crate::results::{Origin, RecordedVerdict, StoreOf, TRIES, is_stale};
 
 /// The records of runs with flows in one directory.
 pub type SimStore = StoreOf<SimRecord>;
@@ -49,7 +49,7 @@ pub struct SimRecord {
     pub version: String,
     /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// Seconds of real time that it took.
     pub took_seconds: f64,
     /// Its end.

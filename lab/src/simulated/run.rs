@@ -15,7 +15,7 @@ use jiff::{Timestamp, Unit};
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{Maker, PLAN, TRIES, keep, open};
+use crate::results::{OriginBuilder, PLAN, TRIES, keep, open};
 use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
 use crate::tables::Outlook;
 
@@ -51,9 +51,11 @@ pub(crate) fn run(
     }
     let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
         true => emulate(&case, measure, stop, made),
-        false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
+        false => {
+            simulate(case).map(made).map_err(|message| UnsettledCase { code: Code::Invalid, message, ends_all: false })
+        }
     };
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     let cases = left(cases, store.records(), how.stale);
     let account = all(cases, how.jobs.get(), (&mut store, &maker), stop, &make)?;
     say(&format!("{}\n", directory.display()));
@@ -95,10 +97,10 @@ fn seconds(plan: &SimPlan, cases: usize, jobs: usize, records: &[SimRecord]) -> 
 }
 
 /// Makes the runs of a case, until one of them settles it.
-type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), Unmade> + Sync + 'a;
+type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), UnsettledCase> + Sync + 'a;
 
 /// A case without a run that settles it.
-struct Unmade {
+struct UnsettledCase {
     code: Code,
     message: String,
     /// Whether all other cases would fail too.
@@ -107,16 +109,16 @@ struct Unmade {
 
 /// A report of a thread.
 enum News {
-    Made(Box<SimRecord>),
+    Origin(Box<SimRecord>),
     /// The thread continues with the next case.
-    Next(Result<(), Unmade>),
+    Next(Result<(), UnsettledCase>),
 }
 
 /// Runs the cases on `jobs` threads, and stores every record as it arrives.
 fn all(
     cases: VecDeque<SimCase>,
     jobs: usize,
-    (store, maker): (&mut SimStore, &Maker),
+    (store, maker): (&mut SimStore, &OriginBuilder),
     stop: &StopFlag,
     make: &Make<'_>,
 ) -> Result<u8, Failure> {
@@ -134,7 +136,7 @@ fn all(
             scope.spawn(move || {
                 while let Some(case) = next() {
                     // The receiver is gone when results cannot be stored.
-                    let made = make(case, &mut |record| drop(sender.send(News::Made(Box::new(record)))));
+                    let made = make(case, &mut |record| drop(sender.send(News::Origin(Box::new(record)))));
                     if sender.send(News::Next(made)).is_err() {
                         break;
                     }
@@ -145,7 +147,7 @@ fn all(
         let mut done = 0;
         for news in results {
             match news {
-                News::Made(mut record) => {
+                News::Origin(mut record) => {
                     let scenario = &record.case.scenario;
                     record.made = Some(maker.made(scenario.engine(), scenario.profiles()));
                     warn(&format!("{} of {total}: {}", done + 1, line(&record)));
@@ -204,9 +206,9 @@ fn emulate(
     measure: &dyn Measure,
     stop: &StopFlag,
     made: &mut dyn FnMut(SimRecord),
-) -> Result<(), Unmade> {
+) -> Result<(), UnsettledCase> {
     let unmade = |code, message: &dyn Display| {
-        Err(Unmade { code, message: format!("{}: {message}", case.label()), ends_all: false })
+        Err(UnsettledCase { code, message: format!("{}: {message}", case.label()), ends_all: false })
     };
     let mut why = "no valid run";
     for attempt in 1..=TRIES {
@@ -221,7 +223,7 @@ fn emulate(
             }
             Err(MeasureError::Stopped) => return unmade(Code::Interrupted, &"stopped"),
             Err(MeasureError::Machine(error)) => {
-                return unmade(Code::Lacking, &error).map_err(|unmade| Unmade { ends_all: true, ..unmade });
+                return unmade(Code::Lacking, &error).map_err(|unmade| UnsettledCase { ends_all: true, ..unmade });
             }
             Err(MeasureError::Absent(install)) => return unmade(Code::Lacking, &install),
             Err(MeasureError::Run(error)) if attempt == TRIES => return unmade(Code::Invalid, &error),
@@ -322,7 +324,7 @@ mod tests {
             }
         };
         let plan = tempfile::NamedTempFile::new().expect("a file");
-        let maker = Maker::new(plan.path()).expect("a plan");
+        let maker = OriginBuilder::new(plan.path()).expect("a plan");
         let code =
             all([first, second.clone()].into(), 1, (&mut store, &maker), &stop, &make).expect("results are stored");
         assert_eq!(code, Code::Invalid as u8);

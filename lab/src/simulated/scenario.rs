@@ -343,7 +343,9 @@ impl FlowText {
         Ok(Flow {
             pair,
             profile: match &self.rate_share {
-                Some(share) => profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(share, pair, topology)?)]))?,
+                Some(share) => {
+                    profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(share, pair, topology)?)]))?
+                }
                 None => profile(name, self.set.iter())?,
             },
             size: size.transpose().map_err(|error| error.to_string())?,
@@ -393,16 +395,21 @@ impl BackgroundText {
             let packet = take("packet").map_or(Ok(CONSTANT_PACKET), bytes)?;
             let stop = take("stop").map_or(Ok(Time::MAX), |text| time("stop", &text).map(Time::from))?;
             if rate.bits_per_second() == 0 || !(28..=65_535).contains(&packet) {
-                return Err("a source of constant rate needs a rate such as 1M, and packets of 28B to 65535B".to_owned());
+                return Err(
+                    "a source of constant rate needs a rate such as 1M, and packets of 28B to 65535B".to_owned()
+                );
             }
             if let Some(key) = left.keys().next() {
-                return Err(format!("unknown key {key:?} of a source of constant rate: one of rate, packet, start, stop"));
+                return Err(format!(
+                    "unknown key {key:?} of a source of constant rate: one of rate, packet, start, stop"
+                ));
             }
             let traffic = ConstantRate { rate, packet: packet as u32, start: Time::from(start), stop };
             return Ok(Background { pair, traffic: Traffic::Constant(traffic) });
         }
         let Some(burst) = take("burst") else {
-            return Err("no traffic: add rate = \"1M\" for a constant rate, or burst = \"4KB\" for bursts and pauses".to_owned());
+            return Err("no traffic: add rate = \"1M\" for a constant rate, or burst = \"4KB\" for bursts and pauses"
+                .to_owned());
         };
         let standard = OnOff::default();
         let shape = take("shape").map_or(Ok(standard.shape), |text| {
@@ -545,7 +552,7 @@ pub(super) mod tests {
         let mut late = scenario();
         late.warm_up = Some(Text("60s".to_owned()));
         assert_eq!(case(&late).expect_err("no time is counted"), "warm-up must be before the cap");
-        let unknown =  scenario().put("udp.size", "1MB").expect_err("no such flow");
+        let unknown = scenario().put("udp.size", "1MB").expect_err("no such flow");
         assert!(unknown.ends_with("or KEY of one of test, tcp, cbr, pareto"), "{unknown}");
         let mut named = scenario();
         named.flows[0].name = "link".to_owned();

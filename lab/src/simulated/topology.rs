@@ -70,7 +70,9 @@ impl TopologyText {
             "drops-on" => self.drops_on = text,
             "scale" => self.scale = text,
             _ => {
-                return Err(format!("unknown key {key:?} of topology: one of file, nodes, links, drops, drops-on, scale"));
+                return Err(format!(
+                    "unknown key {key:?} of topology: one of file, nodes, links, drops, drops-on, scale"
+                ));
             }
         }
         Ok(())
@@ -241,7 +243,9 @@ mod tests {
         );
         let back: super::super::Scenario = serde_json::from_str(&record).expect("it reads back");
         assert_eq!(back.topology.and_then(|topology| topology.digest).as_deref(), Some(digest));
-        for (path, said) in [("other.toml", "cannot read topology"), ("../map.toml", "topology ../map.toml must be in the directory")] {
+        for (path, said) in
+            [("other.toml", "cannot read topology"), ("../map.toml", "topology ../map.toml must be in the directory")]
+        {
             scenario.put("topology.file", path).expect("a path");
             let refused = scenario.load(&directory.path().join("plan.toml")).expect_err(path);
             assert!(refused.contains(said), "{refused}");

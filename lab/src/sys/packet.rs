@@ -39,7 +39,7 @@ pub(crate) struct PacketSocket {
 
 /// A frame that arrived.
 #[derive(Debug)]
-pub(crate) struct Arrived<'a> {
+pub(crate) struct ReceivedFrame<'a> {
     /// From the link-layer header on.
     pub(crate) frame: &'a [u8],
     /// When the interface took it, since 1970 (`CLOCK_REALTIME`).
@@ -90,7 +90,7 @@ impl PacketSocket {
     }
 
     /// Passes the next frame to `take`; returns false if there is none.
-    pub(crate) fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    pub(crate) fn receive(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         self.ring.next(take)
     }
 
@@ -161,7 +161,7 @@ impl Ring {
         Ok(Self { start, next: 0 })
     }
 
-    fn next(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    fn next(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         // SAFETY: the frame lies in the mapping, and starts with its header, whose first field is the status.
         let frame = unsafe { self.start.add((self.next * FRAME_BYTES) as usize) };
         // SAFETY: aligned, and written by the kernel and us as one word.
@@ -177,7 +177,7 @@ impl Ring {
         // SAFETY: within the frame, as just bounded.
         let bytes = unsafe { std::slice::from_raw_parts(frame.as_ptr().add(offset as usize), length as usize) };
         let stamp = Duration::new(header.tp_sec.into(), header.tp_nsec);
-        take(Arrived { frame: bytes, stamp, is_whole: header.tp_len == length });
+        take(ReceivedFrame { frame: bytes, stamp, is_whole: header.tp_len == length });
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % FRAMES;
         true

@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::codes::{self, CodePlan, CodeRecord, CodeSweep};
 use crate::picture::Chart;
 use crate::plan::{LinkPlan, PlanError, Published, Sweep, read_text};
-use crate::results::{Made, Record, csv};
+use crate::results::{Origin, Record, csv};
 use crate::simulated::{self, SimPlan, SimRecord, SimSweep};
 
 pub(crate) use outlook::Outlook;
@@ -100,7 +100,7 @@ impl Measured {
     }
 
     /// Iterates over the origins of the records.
-    pub(crate) fn made(&self) -> Vec<Option<&Made>> {
+    pub(crate) fn made(&self) -> Vec<Option<&Origin>> {
         match self {
             Self::Links(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
             Self::Codes(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Measured;
 use crate::codes::{self, CodeRecord};
 use crate::plan::LinkCase;
-use crate::results::{Made, Record};
+use crate::results::{Origin, Record};
 use crate::runner;
 use crate::simulated::{self, SimCase, SimEnding, SimRecord};
 
@@ -166,8 +166,8 @@ fn of_link(index: usize, record: &Record) -> RunEntry {
 fn of_flows(index: usize, record: &SimRecord) -> RunEntry {
     let SimCase { series, point, seed, scenario, .. } = &record.case;
     let is_faulty = record.ending == SimEnding::Failed;
-    let fault =
-        is_faulty.then(|| "internal error of the engine or of a program: the bytes differ, or it did not end".to_owned());
+    let fault = is_faulty
+        .then(|| "internal error of the engine or of a program: the bytes differ, or it did not end".to_owned());
     RunEntry {
         index,
         id: record.id.clone(),
@@ -204,8 +204,8 @@ fn of_code(index: usize, record: &CodeRecord) -> RunEntry {
 }
 
 /// Returns the origin of a record in one line; empty if it is not known.
-fn made(made: Option<&Made>) -> String {
-    let Some(Made { commit, machine, load, .. }) = made else { return String::new() };
+fn made(made: Option<&Origin>) -> String {
+    let Some(Origin { commit, machine, load, .. }) = made else { return String::new() };
     let commit = commit.get(..12).map_or(commit.as_str(), |_| &commit[..12]);
     let build = if commit.is_empty() { String::new() } else { format!("commit {commit}, ") };
     format!("{build}{machine}, load {load:.2}")

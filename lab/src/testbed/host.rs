@@ -50,7 +50,7 @@ impl Host {
     ///
     /// # Errors
     /// A system that provides no thread.
-    pub fn here(name: &str) -> io::Result<Self> {
+    pub fn local(name: &str) -> io::Result<Self> {
         let (place, ()) = NamespaceThread::new(name, || Ok(()))?;
         Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: Mutex::new(None) })
     }

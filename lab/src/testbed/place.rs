@@ -47,8 +47,7 @@ impl NamespaceThread {
     /// Returns the counts of an interface in the namespaces so far.
     pub(super) fn counts(&self, interface: &str) -> io::Result<InterfaceCounts> {
         let table = self.within(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
-        InterfaceCounts::find(&table, interface)
-            .ok_or_else(|| io::Error::other("no such interface in /proc/net/dev"))
+        InterfaceCounts::find(&table, interface).ok_or_else(|| io::Error::other("no such interface in /proc/net/dev"))
     }
 }
 

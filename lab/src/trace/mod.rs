@@ -29,7 +29,7 @@ pub(crate) struct Trace {
     records: Records,
     connections: VecDeque<TracedConnection>,
     earlier: usize,
-    strange: usize,
+    invalid_records: usize,
     complaint: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Trace {
             records: Records::default(),
             connections: VecDeque::new(),
             earlier: 0,
-            strange: 0,
+            invalid_records: 0,
             complaint: None,
         }
     }
@@ -51,7 +51,7 @@ impl Trace {
         let mut records = std::mem::take(records);
         records.push(bytes, |text| match text.map_err(str::to_owned).and_then(Record::parse) {
             Ok(record) => self.record(&record),
-            Err(why) => self.complain(&why),
+            Err(why) => self.count_invalid(&why),
         });
         self.records = records;
     }
@@ -85,12 +85,12 @@ impl Trace {
     }
 
     /// Returns the number of invalid records, and the error of the first.
-    pub(crate) fn strange(&self) -> Option<(usize, &str)> {
-        self.complaint.as_deref().map(|why| (self.strange, why))
+    pub(crate) fn invalid_records(&self) -> Option<(usize, &str)> {
+        self.complaint.as_deref().map(|why| (self.invalid_records, why))
     }
 
-    fn complain(&mut self, why: &str) {
-        self.strange += 1;
+    fn count_invalid(&mut self, why: &str) {
+        self.invalid_records += 1;
         self.complaint.get_or_insert_with(|| why.to_owned());
     }
 
@@ -104,7 +104,7 @@ impl Trace {
         } else if let Some(connection) = self.connections.back_mut() {
             connection.event(record);
         } else {
-            self.complain("an event before the header of a trace");
+            self.count_invalid("an event before the header of a trace");
         }
     }
 }

@@ -36,7 +36,7 @@ fn trace_is_read_in_any_fragments() {
         trace.push(&text.as_bytes()[cut..]);
         trace.settle();
         assert!(!trace.is_cut());
-        assert_eq!(trace.strange(), None, "{cut}");
+        assert_eq!(trace.invalid_records(), None, "{cut}");
         assert_eq!(windows(&trace.connections()[0]), [(0.001, 1000.0), (1.5, 20_000.0)], "{cut}");
     }
 }
@@ -61,7 +61,7 @@ fn trace_counts_and_skips_garbage() {
     trace.push(metrics(3, 3).as_bytes());
     trace.settle();
     assert_eq!(windows(&trace.connections()[0]), [(0.002, 2.0), (0.003, 3.0)]);
-    let (count, first) = trace.strange().expect("garbage");
+    let (count, first) = trace.invalid_records().expect("garbage");
     assert_eq!(count, 4, "before the header, a cut one, bytes that are not text, and one without an end");
     assert!(first.contains("line 1 column 1"), "{first}");
 }

@@ -76,16 +76,10 @@ mod tests {
     #[test]
     fn states_are_described() {
         assert_eq!(state("default start", "search"), "searching for the rate");
-        assert_eq!(
-            state("default cruise", "path"),
-            "full rate with a short queue: limited by the path"
-        );
+        assert_eq!(state("default cruise", "path"), "full rate with a short queue: limited by the path");
         assert_eq!(state("fixed fixed", "fixed-rate"), "fixed rate");
         assert_eq!(state("own dance", "path"), "own dance");
-        assert_eq!(
-            state("default cruise", "rate-limit"),
-            "full rate with a short queue: limited by the rate limit"
-        );
+        assert_eq!(state("default cruise", "rate-limit"), "full rate with a short queue: limited by the rate limit");
         assert_eq!(limit("window"), "limited by: window");
         assert_eq!(limit("rate-limit"), bottleneck("rate limit"));
         assert_eq!(limit(&"x".repeat(1000)).len(), 40);

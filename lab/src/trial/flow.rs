@@ -29,7 +29,7 @@ pub(super) struct FlowEnd {
 
 /// The surroundings of a flow.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct FlowEnvironment<'a> {
     pub(super) hosts: [&'a Host; 2],
     pub(super) gate: &'a Gate,
     pub(super) programs: &'a Programs,
@@ -39,7 +39,7 @@ pub(super) struct Surroundings<'a> {
 }
 
 /// Runs flow number `number` to its end.
-pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) -> FlowEnd {
+pub(super) fn play(flow: &ProgramFlow, number: usize, around: FlowEnvironment<'_>) -> FlowEnd {
     let mut end = FlowEnd::default();
     let mut random = fastrand::Rng::with_seed(around.seed << 16 | number as u64);
     let begins = flow.start + flow.start_within.mul_f64(random.f64());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use netsim::Rate;
 
-use super::flow::{FlowEnd, Surroundings, play};
+use super::flow::{FlowEnd, FlowEnvironment, play};
 use super::{LOOK_EVERY, NOTICE, Trials, back_end, prepare, recorded_verdict, run_failed};
 use crate::clock;
 use crate::emulated::{EmulatedNetwork, Observation};
@@ -51,7 +51,8 @@ pub(super) fn measure(
             prepare(&network.hosts()[host], flow.peer)?;
         }
     }
-    let played = Play { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;
+    let played =
+        PreparedRun { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;
     let observation = network.stop();
     if stop.is_set() {
         return Err(MeasureError::Stopped);
@@ -60,7 +61,7 @@ pub(super) fn measure(
 }
 
 /// The ends of all flows.
-struct Played {
+struct FlowEnds {
     ends: Vec<FlowEnd>,
     /// When the first program began, on `CLOCK_MONOTONIC`.
     begun: Duration,
@@ -69,7 +70,7 @@ struct Played {
 }
 
 /// A run before its start.
-struct Play<'a> {
+struct PreparedRun<'a> {
     trials: &'a Trials,
     case: &'a SimCase,
     programs: &'a ProgramCase,
@@ -78,9 +79,9 @@ struct Play<'a> {
     limit: Duration,
 }
 
-impl Play<'_> {
+impl PreparedRun<'_> {
     /// Starts all flows at once, and stops them when those with a size have arrived, or at the limit.
-    fn all(&self, stop: &StopFlag) -> Result<Played, MeasureError> {
+    fn all(&self, stop: &StopFlag) -> Result<FlowEnds, MeasureError> {
         let flows = &self.programs.flows;
         let gate = Gate::new(flows.len());
         let rate = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * RATE_SHARE).round() as u64);
@@ -88,7 +89,7 @@ impl Play<'_> {
             let (sender, ended) = channel();
             for (number, flow) in flows.iter().enumerate() {
                 let (from, to) = self.pairs[number];
-                let around = Surroundings {
+                let around = FlowEnvironment {
                     hosts: [from, to].map(|host| &self.network.hosts()[host]),
                     gate: &gate,
                     programs: &self.trials.programs,
@@ -124,7 +125,7 @@ impl Play<'_> {
             }
             let begun = begun.ok_or_else(|| run_failed("the programs were not ready in time"))?;
             let lasted = lasted.unwrap_or_else(|| clock::now().saturating_sub(begun).min(self.limit));
-            Ok(Played { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
+            Ok(FlowEnds { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
         })
     }
 
@@ -159,11 +160,11 @@ fn record(
     case: &SimCase,
     attempt: u32,
     programs: &ProgramCase,
-    played: Played,
+    played: FlowEnds,
     run: &Observation,
     took: Duration,
 ) -> SimRecord {
-    let Played { ends, begun, lasted } = played;
+    let FlowEnds { ends, begun, lasted } = played;
     // The shared link is the first of a dumbbell, in both directions.
     let (queue_drops, random_drops) = drops(run.report.links.iter().take(2));
     let ending = ending(&programs.flows, &ends);

@@ -42,7 +42,7 @@ pub(super) type SharedReading = Arc<Mutex<ResultsReader>>;
 
 /// A plan with its results, if it has any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Book {
+pub(super) struct Experiment {
     /// `experiments/arq/fig3`, `lab-results/my/first`.
     pub(super) name: String,
     /// The plan: that of the results, if there are any.
@@ -54,7 +54,7 @@ pub(super) struct Book {
     pub(super) has_results: bool,
 }
 
-impl Book {
+impl Experiment {
     /// Returns whether its results are in the directory for results, where a run can resume.
     pub(super) fn is_own(&self) -> bool {
         self.name.starts_with(&format!("{RESULTS}/"))
@@ -133,29 +133,31 @@ impl ExperimentIndex {
     }
 
     /// Lists all experiments, ordered by name.
-    pub(super) fn books(&self) -> Vec<Book> {
-        let mut books: BTreeMap<String, Book> = BTreeMap::new();
+    pub(super) fn list(&self) -> Vec<Experiment> {
+        let mut list: BTreeMap<String, Experiment> = BTreeMap::new();
         for (first, root) in self.roots() {
             for file in files(root) {
-                if let Some(book) = book(first, root, &file) {
+                if let Some(experiment) = experiment(first, root, &file) {
                     // Results have precedence over the plan of the same name.
-                    match books.get(&book.name) {
+                    match list.get(&experiment.name) {
                         Some(other) if other.has_results => {}
-                        _ => drop(books.insert(book.name.clone(), book)),
+                        _ => drop(list.insert(experiment.name.clone(), experiment)),
                     }
                 }
             }
         }
-        books.into_values().collect()
+        list.into_values().collect()
     }
 
     /// Returns the experiment with this name.
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn find(&self, name: &str) -> Result<Book, Refusal> {
-        let found = self.books().into_iter().find(|book| book.name == name);
-        found.ok_or_else(|| Refusal::unknown(format!("unknown plan {name:?}: it may have been removed; reload the page")))
+    pub(super) fn find(&self, name: &str) -> Result<Experiment, Refusal> {
+        let found = self.list().into_iter().find(|experiment| experiment.name == name);
+        found.ok_or_else(|| {
+            Refusal::unknown(format!("unknown plan {name:?}: it may have been removed; reload the page"))
+        })
     }
 
     /// Lists the files with topologies.
@@ -173,21 +175,22 @@ impl ExperimentIndex {
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) fn read(&self, book: &Book) -> Result<SharedReading, Refusal> {
-        let known = self.kept().iter().find(|(name, _)| *name == book.name).map(|(_, reading)| Arc::clone(reading));
+    pub(super) fn read(&self, experiment: &Experiment) -> Result<SharedReading, Refusal> {
+        let known =
+            self.kept().iter().find(|(name, _)| *name == experiment.name).map(|(_, reading)| Arc::clone(reading));
         let reading = match known {
             // Another file may have become the plan of that name.
-            Some(reading) if lock(&reading).plan() == book.plan => reading,
+            Some(reading) if lock(&reading).plan() == experiment.plan => reading,
             _ => {
-                let read = ResultsReader::open(&book.plan, &book.directory)
+                let read = ResultsReader::open(&experiment.plan, &experiment.directory)
                     .map_err(|failure| Refusal::failed(failure.message))?;
                 Arc::new(Mutex::new(read))
             }
         };
         lock(&reading).refresh().map_err(|failure| Refusal::failed(failure.message))?;
         let mut kept = self.kept();
-        kept.retain(|(name, _)| *name != book.name);
-        kept.push((book.name.clone(), Arc::clone(&reading)));
+        kept.retain(|(name, _)| *name != experiment.name);
+        kept.push((experiment.name.clone(), Arc::clone(&reading)));
         let old = kept.len().saturating_sub(MOST_READ);
         kept.drain(..old);
         Ok(reading)
@@ -239,7 +242,7 @@ fn below<'a>(root: &Path, file: &'a Path) -> Option<&'a str> {
     file.strip_prefix(root).ok()?.to_str()
 }
 
-fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
+fn experiment(first: &str, root: &Path, file: &Path) -> Option<Experiment> {
     let name = |path: &Path| Some(format!("{first}/{}", below(root, path)?));
     match file.file_name()?.to_str()? {
         crate::claims::FILE => None,
@@ -248,13 +251,13 @@ fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
             let beside = directory.with_extension("toml");
             let source = if beside.is_file() { beside } else { file.to_owned() };
             let has_results = has_records(&directory);
-            Some(Book { name: name(&directory)?, plan: file.to_owned(), source, directory, has_results })
+            Some(Experiment { name: name(&directory)?, plan: file.to_owned(), source, directory, has_results })
         }
         _ => {
             let directory = file.with_extension("");
             // The plan of results is the one in their directory.
             let (plan, source) = (file.to_owned(), file.to_owned());
-            Some(Book { name: name(&directory)?, plan, source, directory, has_results: false })
+            Some(Experiment { name: name(&directory)?, plan, source, directory, has_results: false })
                 .filter(|_| is_plan(file))
         }
     }
@@ -316,10 +319,11 @@ pub(super) mod tests {
         put("secret/plan.toml", PLAN_TEXT);
         put("secret.toml", PLAN_TEXT);
         std::os::unix::fs::symlink(home.path(), home.path().join("experiments/loop")).expect("a link");
-        let shelf = ExperimentIndex::of(Some(home.path().join("experiments")), home.path().join("results"));
-        let books: Vec<(String, bool)> = shelf.books().into_iter().map(|book| (book.name, book.has_results)).collect();
+        let experiments = ExperimentIndex::of(Some(home.path().join("experiments")), home.path().join("results"));
+        let list: Vec<(String, bool)> =
+            experiments.list().into_iter().map(|experiment| (experiment.name, experiment.has_results)).collect();
         let names = ["experiments/arq/fig3", "experiments/arq/fig4", "lab-results/my"].map(str::to_owned);
-        assert_eq!(books, names.into_iter().zip([true, false, false]).collect::<Vec<_>>());
+        assert_eq!(list, names.into_iter().zip([true, false, false]).collect::<Vec<_>>());
         for name in [
             "experiments/../secret",
             "../secret",
@@ -334,17 +338,17 @@ pub(super) mod tests {
             "/",
             "lab-results/my\0",
         ] {
-            assert!(shelf.find(name).is_err(), "{name:?}");
+            assert!(experiments.find(name).is_err(), "{name:?}");
         }
-        let found = shelf.find("experiments/arq/fig3").expect("it exists");
+        let found = experiments.find("experiments/arq/fig3").expect("it exists");
         assert!(found.plan.ends_with("fig3/plan.toml") && found.source.ends_with("arq/fig3.toml"), "{found:?}");
-        let topologies: Vec<String> = shelf.topologies().into_iter().map(|file| file.name).collect();
+        let topologies: Vec<String> = experiments.topologies().into_iter().map(|file| file.name).collect();
         assert_eq!(topologies, ["experiments/arq/net.toml"]);
     }
 
     #[test]
     fn command_is_quoted_for_a_shell() {
-        let book = |name: &str| Book {
+        let experiment = |name: &str| Experiment {
             name: name.into(),
             plan: "p".into(),
             source: "experiments/arq/fig 3.toml".into(),
@@ -352,9 +356,9 @@ pub(super) mod tests {
             has_results: true,
         };
         assert_eq!(
-            book("experiments/x").command("a/b it's 5% seed 1"),
+            experiment("experiments/x").command("a/b it's 5% seed 1"),
             r"downpour-lab run 'experiments/arq/fig 3.toml' --only 'a/b it'\''s 5% seed 1'"
         );
-        assert!(book("lab-results/x").command("a").ends_with(" --only a --out again"));
+        assert!(experiment("lab-results/x").command("a").ends_with(" --only a --out again"));
     }
 }

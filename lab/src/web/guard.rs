@@ -91,7 +91,10 @@ impl Guard {
         // The host in the target, as proxies write it, takes precedence over the header.
         let is_meant = request.uri().authority().is_none_or(|authority| self.is_host(authority.as_str()));
         let Some(host) = host.filter(|host| self.is_host(host) && is_meant) else {
-            return Err((StatusCode::MISDIRECTED_REQUEST, "wrong host: open the address that downpour-lab has printed\n"));
+            return Err((
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong host: open the address that downpour-lab has printed\n",
+            ));
         };
         if !Self::is_own(request.headers(), host) {
             return Err((StatusCode::FORBIDDEN, "request from another site's page\n"));

@@ -13,13 +13,13 @@ const ALONE: &str = "real programs and timed codes are measured alone";
 /// The lock that rooms take before they start work.
 #[derive(Debug)]
 pub(super) struct MeasurementLock {
-    shelf: Arc<ExperimentIndex>,
-    given: Mutex<Given>,
+    experiments: Arc<ExperimentIndex>,
+    given: Mutex<CurrentWork>,
 }
 
 /// The current work of the rooms: each keeps a clone meanwhile.
 #[derive(Debug, Default)]
-struct Given {
+struct CurrentWork {
     demonstrations: Arc<()>,
     measurements: Arc<()>,
 }
@@ -38,8 +38,8 @@ impl LockGuard {
 }
 
 impl MeasurementLock {
-    pub(super) fn new(shelf: Arc<ExperimentIndex>) -> Arc<Self> {
-        Arc::new(Self { shelf, given: Mutex::default() })
+    pub(super) fn new(experiments: Arc<ExperimentIndex>) -> Arc<Self> {
+        Arc::new(Self { experiments, given: Mutex::default() })
     }
 
     /// Takes the right to play a demonstration, until the guard is dropped. Reads directories.
@@ -50,7 +50,7 @@ impl MeasurementLock {
         let refuse = |name: &str| {
             Refusal::conflict(format_args!("{name} runs, and {ALONE}: wait until it has ended, or stop it in Testing"))
         };
-        let running: BTreeMap<String, bool> = running(&self.shelf);
+        let running: BTreeMap<String, bool> = running(&self.experiments);
         if let Some((name, _)) = running.iter().find(|(_, needs_quiet)| **needs_quiet) {
             return Err(refuse(name));
         }
@@ -84,14 +84,17 @@ mod tests {
     #[test]
     fn measurements_and_demonstrations_exclude_each_other() {
         let home = tempfile::tempdir().expect("a directory");
-        let quiet = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
-        let (first, second) = (quiet.play().expect("nothing runs"), quiet.play().expect("they play beside each other"));
+        let measurement_lock = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
+        let (first, second) = (
+            measurement_lock.play().expect("nothing runs"),
+            measurement_lock.play().expect("they play beside each other"),
+        );
         drop(first);
-        let refused = quiet.measure().expect_err("one plays").to_string();
+        let refused = measurement_lock.measure().expect_err("one plays").to_string();
         assert!(refused.starts_with("a demonstration plays, and real programs"), "{refused}");
         drop(second);
-        let measured = quiet.measure().expect("none plays");
-        let refused = quiet.play().expect_err("it begins").to_string();
+        let measured = measurement_lock.measure().expect("none plays");
+        let refused = measurement_lock.play().expect_err("it begins").to_string();
         assert!(refused.starts_with("another plan runs, and real programs"), "{refused}");
         drop(measured);
 
@@ -105,11 +108,11 @@ mod tests {
             Store::open(&home.path().join(name)).expect("a new directory")
         };
         let _simulated = put("one", "[[flow]]\nname = \"a\"\nprofile = \"auto\"\nsize = \"1MB\"");
-        drop(quiet.play().expect("that is in virtual time"));
+        drop(measurement_lock.play().expect("that is in virtual time"));
         let real = put("two", "[[flow]]\nname = \"a\"\npeer = \"tcp-cubic\"\nsize = \"1MB\"");
-        let refused = quiet.play().expect_err("it runs").to_string();
+        let refused = measurement_lock.play().expect_err("it runs").to_string();
         assert!(refused.starts_with("lab-results/two runs, and real programs"), "{refused}");
         drop(real);
-        quiet.play().map(drop).expect("it has ended");
+        measurement_lock.play().map(drop).expect("it has ended");
     }
 }

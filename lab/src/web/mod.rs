@@ -126,18 +126,18 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
         |error: io::Error| Failure::new(Code::Other, format_args!("cannot find the path of this program: {error}"));
     let program = std::env::current_exe().map_err(unknown)?;
     let programs = Programs::of_this(downpour).map_err(unknown)?;
-    let shelf = Arc::new(ExperimentIndex::new(args.experiments.as_deref()));
-    Ok(Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), program, programs))
+    let experiments = Arc::new(ExperimentIndex::new(args.experiments.as_deref()));
+    Ok(Testing::new(Arc::clone(&experiments), MeasurementLock::new(experiments), program, programs))
 }
 
 /// The page and its rooms.
 fn rooms(testing: &Arc<Testing>, live: Arc<Live>) -> Router {
     page::routes()
-        .merge(Demonstration::new(testing.quiet()).routes())
+        .merge(Demonstration::new(testing.measurement_lock()).routes())
         .merge(Arc::clone(testing).routes())
         .merge(live.routes())
         .merge(links::routes(testing.program()))
-        .merge(results::routes(testing.shelf()))
+        .merge(results::routes(testing.experiments()))
 }
 
 /// Puts the rooms behind the secret, which is removed from the path of their requests.
@@ -185,7 +185,10 @@ fn open(url: &str) -> Option<NamedTempFile> {
 fn redirect_file(url: &str) -> io::Result<NamedTempFile> {
     let mut redirect_file = tempfile::Builder::new().prefix("downpour-lab-").suffix(".html").tempfile()?;
     let title = "<!doctype html><title>downpour lab</title>";
-    writeln!(redirect_file, "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>")?;
+    writeln!(
+        redirect_file,
+        "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>"
+    )?;
     Ok(redirect_file)
 }
 

@@ -18,7 +18,7 @@ const VIEWS: Duration = Duration::from_secs(5);
 
 /// The stored events of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
+pub(super) enum Retention {
     /// All, up to this number of bytes: a late or returning viewer gets all.
     All(usize),
     /// The last one, which has the full state.
@@ -32,7 +32,7 @@ pub(super) enum Keep {
 /// queued for it.
 #[derive(Debug)]
 pub(super) struct Topic {
-    keep: Keep,
+    keep: Retention,
     events: Mutex<Events>,
 }
 
@@ -48,7 +48,7 @@ struct Events {
 }
 
 impl Topic {
-    pub(super) fn new(keep: Keep) -> Arc<Self> {
+    pub(super) fn new(keep: Retention) -> Arc<Self> {
         Arc::new(Self { keep, events: Mutex::default() })
     }
 
@@ -57,9 +57,9 @@ impl Topic {
         let text: Arc<str> = event.to_string().into();
         let mut events = self.events();
         match self.keep {
-            Keep::All(most) if events.bytes + text.len() > most => return false,
-            Keep::All(_) => {}
-            Keep::Last => {
+            Retention::All(most) if events.bytes + text.len() > most => return false,
+            Retention::All(_) => {}
+            Retention::Last => {
                 events.first += events.kept.len();
                 events.bytes = 0;
                 events.kept.clear();
@@ -143,7 +143,7 @@ mod tests {
 
     #[tokio::test]
     async fn viewer_reads_all_and_continues() {
-        let topic = Topic::new(Keep::All(10));
+        let topic = Topic::new(Retention::All(10));
         assert!(!topic.is_viewed());
         assert_eq!(asked(&topic, None).await, r#"{"last":null,"events":[]}"#);
         assert!(topic.is_viewed());
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test]
     async fn slow_viewer_gets_the_last_state() {
-        let topic = Topic::new(Keep::Last);
+        let topic = Topic::new(Retention::Last);
         for number in 0..1000 {
             assert!(topic.publish(&json!(number)));
         }
@@ -175,7 +175,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_bounded_and_continue() {
-        let topic = Topic::new(Keep::All(usize::MAX));
+        let topic = Topic::new(Retention::All(usize::MAX));
         let long = "x".repeat(MOST_AT_ONCE);
         for event in [json!(1), json!(2), json!(long), json!(3)] {
             topic.publish(&event);

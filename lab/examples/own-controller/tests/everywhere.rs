@@ -59,7 +59,7 @@ impl Drop for Running {
 
 #[test]
 fn custom_controller_over_sockets() {
-    let directory =  tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     let bytes = file(&at("data"), 3_000_000);
     let mut receiver = own(["recv", "--json", "--yes", "--listen", "127.0.0.1:0", "--ticket-file"]);
@@ -78,7 +78,7 @@ fn custom_controller_over_sockets() {
 
 #[test]
 fn custom_controller_in_the_simulator() {
-    let directory =  tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let run = |set: &str, trace: &Path| {
         let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "2MB"];
         let mut lab = own(["lab", "simulate", "--set", set, "--qlog"]);
@@ -100,7 +100,7 @@ fn custom_controller_in_the_simulator() {
 /// A lossy link yields the trace; a plan compares the file and stores the result.
 #[test]
 fn custom_controller_over_emulated_links() {
-    let directory =  tempfile::tempdir().expect("a directory");
+    let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     let probe = own(["lab", "link", "--quiet", "--", "true"]).output().expect("the program starts");
     if probe.status.code() == Some(3) {
@@ -119,7 +119,8 @@ fn custom_controller_over_emulated_links() {
     assert!(Command::new("mkfifo").arg(at("ready")).status().expect("coreutils").success());
     let mut link =
         own(["lab", "link", "--quiet", "--rate", "20M", "--delay", "5ms", "--loss", "1%", "--peer", &receive]);
-    let output = link.args(["--", "sh", "-c", &send]).current_dir(directory.path()).output().expect("the program starts");
+    let output =
+        link.args(["--", "sh", "-c", &send]).current_dir(directory.path()).output().expect("the program starts");
     successful_stdout(&output);
     assert!(fs::read(at("into/data")).expect("it arrived") == bytes);
     is_mine(&at("trace"));

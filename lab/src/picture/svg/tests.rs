@@ -104,11 +104,7 @@ fn last_run_of_a_case_counts() {
     early.case.cap_seconds = 0.5;
     records.insert(0, early);
     let mark = Chart::new(&plan, &plan.sweeps[0], &records).series[0].marks[0];
-    assert_eq!(
-        (mark.low, mark.high, mark.is_bound),
-        (1.1, 1.1 * 1.4, false),
-        "unfinished with a shorter cap"
-    );
+    assert_eq!((mark.low, mark.high, mark.is_bound), (1.1, 1.1 * 1.4, false), "unfinished with a shorter cap");
 }
 
 #[test]
@@ -246,7 +242,9 @@ fn many_series_get_small_plots() {
     };
     let place = |element: &str| (number(element, "x"), number(element, "y"));
     let frames: Vec<_> = drawn.lines().filter(|line| line.contains("class=\"frame\"")).map(place).collect();
-    for (name, frame) in [("auto, fixed rate", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])] {
+    for (name, frame) in
+        [("auto, fixed rate", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])]
+    {
         let (x, y) = place(drawn.lines().find(|line| line.contains(&format!(">{name}<"))).expect(name));
         let (dx, dy) = (x - frame.0, frame.1 - y);
         assert!((0.0..20.0).contains(&dx) && (0.0..40.0).contains(&dy), "{name} is {dx}, {dy} from its plot");

@@ -43,7 +43,7 @@ const KEPT: usize = 4;
 #[derive(Debug)]
 pub(super) struct Demonstration {
     runs: Mutex<Runs>,
-    quiet: Arc<MeasurementLock>,
+    measurement_lock: Arc<MeasurementLock>,
 }
 
 #[derive(Debug, Default)]
@@ -57,8 +57,8 @@ struct Runs {
 type DemonstrationState = State<Arc<Demonstration>>;
 
 impl Demonstration {
-    pub(super) fn new(quiet: Arc<MeasurementLock>) -> Arc<Self> {
-        Arc::new(Self { runs: Mutex::default(), quiet })
+    pub(super) fn new(measurement_lock: Arc<MeasurementLock>) -> Arc<Self> {
+        Arc::new(Self { runs: Mutex::default(), measurement_lock })
     }
 
     /// Returns its routes.
@@ -87,7 +87,7 @@ impl Demonstration {
     /// Starts a demonstration, unless too many play. It replaces the oldest ended one.
     fn start(&self, asked: &SetupRequest, picture: &[u8]) -> Result<Arc<DemoRun>, Refusal> {
         let setup = asked.check(picture.len()).map_err(Refusal::bad)?;
-        let turn = self.quiet.play()?;
+        let turn = self.measurement_lock.play()?;
         let mut runs = self.runs();
         if runs.kept.iter().filter(|run| !run.is_over()).count() >= PLAYING {
             return Err(Refusal::conflict("two demonstrations are playing: wait for one, or stop it"));
@@ -121,7 +121,11 @@ async fn list(State(room): DemonstrationState) -> Json<Value> {
     Json(runs.kept.iter().map(one).collect())
 }
 
-async fn start(State(room): DemonstrationState, Query(asked): Query<SetupRequest>, picture: Bytes) -> Result<Json<Value>, Refusal> {
+async fn start(
+    State(room): DemonstrationState,
+    Query(asked): Query<SetupRequest>,
+    picture: Bytes,
+) -> Result<Json<Value>, Refusal> {
     let run = in_background(move || room.start(&asked, &picture)).await?;
     Ok(Json(json!({ "id": run.id() })))
 }
@@ -167,8 +171,8 @@ mod tests {
 
     #[test]
     fn two_demonstrations_play_at_once() {
-        let shelf = ExperimentIndex::of(None, "there are no results".into());
-        let room = Demonstration::new(MeasurementLock::new(Arc::new(shelf)));
+        let experiments = ExperimentIndex::of(None, "there are no results".into());
+        let room = Demonstration::new(MeasurementLock::new(Arc::new(experiments)));
         let picture = [7; 4 * 4 * 3];
         let start = |seed: &str| room.start(&asked(seed, (4, 4), 0.0), &picture).map(|run| run.id());
         assert!(start("auto").is_err(), "one system");

@@ -11,7 +11,7 @@ use sim::{MovingFloor, ObservedTransfer, OpenBlock};
 
 use super::setup::{Conditions, Setup};
 use super::systems::DemoSystem;
-use super::transfer::{Kind, Look, Transfer};
+use super::transfer::{Kind, Transfer, TransferProgress};
 
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(60);
@@ -161,7 +161,7 @@ impl PlaybackState {
 
 impl PlaybackSystem {
     fn frame(&mut self, now: Duration, floor: Option<f64>) -> Value {
-        let Look { pieces, open, state, is_over } = self.transfer.look();
+        let TransferProgress { pieces, open, state, is_over } = self.transfer.take_progress();
         self.is_over = is_over;
         if state.completed.is_some() && self.floor.is_none() {
             self.floor = floor;
@@ -173,7 +173,7 @@ impl PlaybackSystem {
         let piece = |(offset, kind, bytes): &(u64, Kind, Vec<u8>)| json!([offset, *kind as u8, BASE64.encode(bytes)]);
         json!({
             "pieces": pieces.iter().map(piece).collect::<Vec<_>>(),
-            "open": open.iter().filter(|block| hides_something(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
+            "open": open.iter().filter(|block| has_hidden_symbols(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
             "bytes": self.bytes,
             "rate": (rate / 1e3).round() / 1e3,
             "lost": state.lost,
@@ -187,7 +187,7 @@ impl PlaybackSystem {
 }
 
 /// Returns whether a block has symbols that are not pixels yet: source symbols are drawn on arrival.
-const fn hides_something(block: &OpenBlock) -> bool {
+const fn has_hidden_symbols(block: &OpenBlock) -> bool {
     block.repairs > 0
 }
 

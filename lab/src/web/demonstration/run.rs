@@ -9,7 +9,7 @@ use super::emulated;
 use super::play::{Audience, PlaybackState, play};
 use super::setup::{Conditions, Setup};
 use crate::web::lock;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
 /// The most stored bytes of one demonstration: four pictures in Base64, and the numbers of ten minutes.
 const KEPT: usize = 64 << 20;
@@ -31,7 +31,7 @@ impl DemoRun {
         Self {
             id,
             picture,
-            topic: Topic::new(Keep::All(KEPT)),
+            topic: Topic::new(Retention::All(KEPT)),
             conditions: Mutex::new(setup.conditions),
             stopped: AtomicBool::new(false),
             over: AtomicBool::new(false),

@@ -36,7 +36,7 @@ impl From<DeliveredBy> for Kind {
 
 /// The changes since the last call, and the present state.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct TransferProgress {
     /// Bytes received: their offset, their kind, and their values.
     pub(super) pieces: Vec<(u64, Kind, Vec<u8>)>,
     pub(super) open: Vec<OpenBlock>,
@@ -45,7 +45,7 @@ pub(super) struct Look {
     pub(super) is_over: bool,
 }
 
-impl Look {
+impl TransferProgress {
     /// Returns the state of hosts with the engine.
     pub(super) fn at<E: TransferPair>(watched: &mut ObservedTransfer<E>) -> Self {
         let (pieces, open) = watched.look();
@@ -70,7 +70,7 @@ pub(super) trait Transfer {
     fn set_link(&mut self, link: &Duplex) -> Result<(), String>;
 
     /// Returns the bytes received since the last call, and the state.
-    fn look(&mut self) -> Look;
+    fn take_progress(&mut self) -> TransferProgress;
 }
 
 impl Transfer for ObservedTransfer {
@@ -82,7 +82,7 @@ impl Transfer for ObservedTransfer {
         Self::set_link(self, link).map_err(|error| error.to_string())
     }
 
-    fn look(&mut self) -> Look {
-        Look::at(self)
+    fn take_progress(&mut self) -> TransferProgress {
+        TransferProgress::at(self)
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::series::name_of;
 use crate::trace::{Limits, Trace};
 use crate::web::lock;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
 use super::view;
 
@@ -28,7 +28,7 @@ const BEGINNING: usize = 1024;
 
 /// A file, its content so far, and its viewers.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedTrace {
     path: PathBuf,
     pub(super) name: String,
     pub(super) topic: Arc<Topic>,
@@ -50,7 +50,7 @@ pub(super) struct TraceView {
     pub(super) trouble: Option<String>,
 }
 
-impl Followed {
+impl FollowedTrace {
     /// Starts to follow a file, which may not exist yet.
     pub(super) fn start(path: PathBuf) -> io::Result<Arc<Self>> {
         let followed = Arc::new(Self::new(path));
@@ -59,7 +59,7 @@ impl Followed {
             let mut reader = TraceReader::default();
             loop {
                 let is_last = follower.is_ending.load(Ordering::Relaxed);
-                follower.look(&mut reader);
+                follower.poll(&mut reader);
                 if is_last {
                     return follower.end();
                 }
@@ -72,7 +72,7 @@ impl Followed {
 
     fn new(path: PathBuf) -> Self {
         let state = TraceView { trace: Trace::new(LIMITS), bytes: 0, replacements: 0, trouble: None };
-        let (name, topic) = (name_of(&path), Topic::new(Keep::Last));
+        let (name, topic) = (name_of(&path), Topic::new(Retention::Last));
         Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
@@ -103,7 +103,7 @@ impl Followed {
     }
 
     /// Reads new content, and notifies the viewers.
-    fn look(&self, reader: &mut TraceReader) {
+    fn poll(&self, reader: &mut TraceReader) {
         let mut is_published = false;
         loop {
             let found = reader.find(&self.path);
@@ -175,7 +175,8 @@ struct TraceReader {
 impl TraceReader {
     /// Opens the file; returns whether it was replaced or truncated. The error is the reason why it cannot be opened.
     fn find(&mut self, path: &Path) -> Result<bool, String> {
-        let is_file = |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is not a regular file".to_owned()) };
+        let is_file =
+            |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is not a regular file".to_owned()) };
         let found = path.metadata().map_err(|error| trouble(&error)).and_then(is_file)?;
         if self.file.is_some() && self.id == id(&found) && found.len() >= self.at && self.begins_as_before() {
             return Ok(false);
@@ -230,7 +231,7 @@ mod tests {
     }
 
     /// Returns the seconds of the last connection, the number of replacements, and the error.
-    fn seen(followed: &Followed) -> (Option<f64>, usize, Option<String>) {
+    fn seen(followed: &FollowedTrace) -> (Option<f64>, usize, Option<String>) {
         let state = followed.state();
         (
             state.trace.connections().back().map(crate::trace::TracedConnection::seconds),
@@ -243,38 +244,38 @@ mod tests {
     fn follow_reads_appended_replaced_and_truncated_files() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
-        let (followed, mut reader) = (Followed::new(path.clone()), TraceReader::default());
-        let mut look = || {
-            followed.look(&mut reader);
+        let (followed, mut reader) = (FollowedTrace::new(path.clone()), TraceReader::default());
+        let mut poll = || {
+            followed.poll(&mut reader);
             seen(&followed)
         };
         let absent = "it does not exist yet: waiting for it".to_owned();
-        assert_eq!(look(), (None, 0, Some(absent.clone())));
+        assert_eq!(poll(), (None, 0, Some(absent.clone())));
         assert_eq!(followed.topic.kept().len(), 1, "viewers are notified");
         let mut file = File::options().create(true).append(true).open(&path).expect("a file");
         file.write_all(format!("{HEADER}{}", event(1000)).as_bytes()).expect("written");
-        assert_eq!(look(), (Some(1.0), 0, None));
+        assert_eq!(poll(), (Some(1.0), 0, None));
         let (first, second) = (event(2000), event(3000));
         file.write_all(format!("{first}{}", &second[..20]).as_bytes()).expect("written");
-        assert_eq!(look(), (Some(2.0), 0, None));
+        assert_eq!(poll(), (Some(2.0), 0, None));
         file.write_all(&second.as_bytes()[20..]).expect("written");
-        assert_eq!(look(), (Some(3.0), 0, None));
+        assert_eq!(poll(), (Some(3.0), 0, None));
         // Shorter, and then longer than before.
         fs::write(&path, HEADER).expect("written");
-        assert_eq!(look(), (Some(0.0), 1, None));
+        assert_eq!(poll(), (Some(0.0), 1, None));
         fs::write(&path, format!("{HEADER}{}", event(3500))).expect("written");
-        assert_eq!(look(), (Some(3.5), 1, None), "as if appended");
+        assert_eq!(poll(), (Some(3.5), 1, None), "as if appended");
         fs::write(&path, format!("{HEADER}{}", event(4000).repeat(9))).expect("written");
-        assert_eq!(look(), (Some(4.0), 2, None));
+        assert_eq!(poll(), (Some(4.0), 2, None));
         let other = directory.path().join("other");
         fs::write(&other, format!("{HEADER}{}{}", event(4000).repeat(9), event(5000))).expect("written");
         fs::rename(&other, &path).expect("replaced");
-        assert_eq!(look(), (Some(5.0), 3, None));
+        assert_eq!(poll(), (Some(5.0), 3, None));
         fs::remove_file(&path).expect("removed");
-        assert_eq!(look(), (Some(5.0), 3, Some(absent)));
+        assert_eq!(poll(), (Some(5.0), 3, Some(absent)));
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
-        assert_eq!(look().2.as_deref(), Some("it is not a regular file"));
+        assert_eq!(poll().2.as_deref(), Some("it is not a regular file"));
     }
 
     #[test]
@@ -282,10 +283,10 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
         fs::write(&path, HEADER).expect("written");
-        let (followed, mut reader) = (Followed::new(path), TraceReader::default());
-        followed.look(&mut reader);
+        let (followed, mut reader) = (FollowedTrace::new(path), TraceReader::default());
+        followed.poll(&mut reader);
         let sent = followed.topic.kept();
-        followed.look(&mut reader);
+        followed.poll(&mut reader);
         assert!(Arc::ptr_eq(&sent[0], &followed.topic.kept()[0]));
     }
 }

@@ -24,7 +24,7 @@ use crate::trace::{MEASURED, TracedConnection};
 use crate::web::background::in_background;
 use crate::web::lock;
 use crate::web::refusal::Refusal;
-use follow::Followed;
+use follow::FollowedTrace;
 
 /// The most followed files.
 const MOST_FILES: usize = 16;
@@ -44,7 +44,7 @@ const BODY: usize = 4096;
 pub(super) struct Live {
     /// The directory of offered traces.
     directory: PathBuf,
-    files: Mutex<Vec<Arc<Followed>>>,
+    files: Mutex<Vec<Arc<FollowedTrace>>>,
 }
 
 impl Live {
@@ -82,11 +82,11 @@ impl Live {
         Router::new().nest("/live", room.with_state(self))
     }
 
-    fn files(&self) -> MutexGuard<'_, Vec<Arc<Followed>>> {
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<FollowedTrace>>> {
         lock(&self.files)
     }
 
-    fn file(&self, id: usize) -> Result<Arc<Followed>, Refusal> {
+    fn file(&self, id: usize) -> Result<Arc<FollowedTrace>, Refusal> {
         self.files().get(id).cloned().ok_or_else(|| Refusal::unknown("no such file is followed: reload the page"))
     }
 
@@ -99,7 +99,7 @@ impl Live {
         if files.len() == MOST_FILES {
             return Err(format!("limit of {MOST_FILES} followed files reached: restart the lab for others"));
         }
-        files.push(Followed::start(path).map_err(|error| format!("cannot follow another file: {error}"))?);
+        files.push(FollowedTrace::start(path).map_err(|error| format!("cannot follow another file: {error}"))?);
         Ok(files.len() - 1)
     }
 }
@@ -145,7 +145,8 @@ struct FollowRequest {
 async fn follow(State(live): State<Arc<Live>>, Json(request): Json<FollowRequest>) -> Result<Json<usize>, Refusal> {
     in_background(move || {
         let path = offered(&live.directory).into_iter().find(|(name, _)| *name == request.name).map(|(_, path)| path);
-        let path = path.ok_or_else(|| Refusal::unknown("no such trace in the lab's directory: it may have been removed"))?;
+        let path =
+            path.ok_or_else(|| Refusal::unknown("no such trace in the lab's directory: it may have been removed"))?;
         live.follow(path).map(Json).map_err(Refusal::conflict)
     })
     .await
@@ -239,7 +240,7 @@ fn exported(
     let chosen: Option<Vec<_>> = export.traces.split(',').take(MOST_DRAWN).map(chosen).collect();
     let chosen = chosen.ok_or_else(|| Refusal::bad("write traces as FILE.CONNECTION"))?;
     // Each file is locked once, in a fixed order.
-    let mut files: BTreeMap<usize, Arc<Followed>> = BTreeMap::new();
+    let mut files: BTreeMap<usize, Arc<FollowedTrace>> = BTreeMap::new();
     for (id, _) in &chosen {
         files.insert(*id, live.file(*id)?);
     }

@@ -51,7 +51,7 @@ fn notices(state: &TraceView) -> Vec<String> {
         let times = units::count(state.replacements, "time", "times");
         lines.push(format!("replaced or truncated {times}; read from the start"));
     }
-    if let Some((count, why)) = state.trace.strange() {
+    if let Some((count, why)) = state.trace.invalid_records() {
         let records = units::count(count, "record", "records");
         lines.push(format!("skipped {records}; first error: {why}"));
     }

@@ -5,7 +5,7 @@
  * @typedef {{ name: string, about: string, set: [string, string][], needsRate: boolean }} Simulated
  * @typedef {{ name: string, missing: string | null, install: string | null, needsRate: boolean, encrypted: boolean, starts: string, ends: string }} Peer
  * @typedef {{ name: string, file: string, hosts: string[], links: [string, string][], pairs: [string, string][] }} Topology
- * @typedef {{ simulated: Simulated[], peers: Peer[], topologies: Topology[], books: { name: string, hasResults: boolean, isRunning: boolean }[], cores: number }} Choices
+ * @typedef {{ simulated: Simulated[], peers: Peer[], topologies: Topology[], experiments: { name: string, hasResults: boolean, isRunning: boolean }[], cores: number }} Choices
  * @typedef {{ isSimulated: boolean, name: string, title: string, systems: string[], more: string[], link: Record<string, string>, back: string,
  *   topology: Topology | null, between: number, pair: number, vary: string, path: string, values: string[], size: string, repeats: string,
  *   cap: string, rateShare: string, y: string, isLog: boolean }} Form

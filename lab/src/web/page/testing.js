@@ -47,13 +47,13 @@ class Testing {
     this.jobs = element("input", { type: "number", min: "1", max: most, value: "1", id: "plan-jobs" });
     this.open = element("input", { list: "plan-books", id: "plan-open", placeholder: "experiments/... or lab-results/..." });
     this.run = new RunView(element("div", { id: "run" }), (name) => this.#use(name));
-    const books = element("datalist", { id: "plan-books" }, ...choices.books.map((book) => element("option", { value: book.name })));
+    const experiments = element("datalist", { id: "plan-books" }, ...choices.experiments.map((experiment) => element("option", { value: experiment.name })));
     const open = element("form", { class: "row", submit: (/** @type {Event} */ event) => { event.preventDefault(); this.#view(this.open.value.trim()); } },
-      element("label", { class: "open" }, "Open a plan or results", this.open), books, element("button", {}, "Open"));
+      element("label", { class: "open" }, "Open a plan or results", this.open), experiments, element("button", {}, "Open"));
     this.maker = element("details", { id: "plan", open: true }, element("summary", {}, "Make a plan"),
       element("div", { class: "columns" }, this.form.element, this.#editor()));
     // Also runs of an ended lab, and runs started in a terminal.
-    const runs = choices.books.filter((book) => book.isRunning).map((book) => element("li", {}, element("a", { href: `#testing/${encodeURI(book.name)}` }, book.name)));
+    const runs = choices.experiments.filter((experiment) => experiment.isRunning).map((experiment) => element("li", {}, element("a", { href: `#testing/${encodeURI(experiment.name)}` }, experiment.name)));
     const running = element("div", { id: "plan-running", hidden: runs.length === 0 }, "Running when this page was loaded:", element("ul", {}, ...runs));
     section.replaceChildren(running, open, this.maker, this.run.element);
     addEventListener("hashchange", () => this.show());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::holder::Locks;
 use super::is_running;
 use crate::peers::{self, Presence, Programs};
-use crate::web::experiment_index::{Book, ExperimentIndex};
+use crate::web::experiment_index::{Experiment, ExperimentIndex};
 
 /// A simulated system: its series in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,12 @@ struct Simulated {
 /// The systems in the order of the form. Two have a fixed rate.
 const SIMULATED: [Simulated; 8] = [
     Simulated { name: "auto", about: "finds its rate itself", set: &[], needs_rate: false },
-    Simulated { name: "auto, fixed rate", about: "with a fixed rate", set: &[("congestion", "told:1M")], needs_rate: true },
+    Simulated {
+        name: "auto, fixed rate",
+        about: "with a fixed rate",
+        set: &[("congestion", "told:1M")],
+        needs_rate: true,
+    },
     Simulated { name: "arq", about: "the selective repeat of arq", set: &[("profile", "arq")], needs_rate: false },
     Simulated {
         name: "lt-tcp",
@@ -50,7 +55,7 @@ const SIMULATED: [Simulated; 8] = [
 ];
 
 /// Returns all choices of the form.
-pub(super) fn all(shelf: &ExperimentIndex, programs: &Programs) -> Value {
+pub(super) fn all(experiments: &ExperimentIndex, programs: &Programs) -> Value {
     let peer = |peer: &'static peers::Peer| {
         let (missing, install) = match peer.presence(programs) {
             Presence::Present => (None, None),
@@ -63,10 +68,10 @@ pub(super) fn all(shelf: &ExperimentIndex, programs: &Programs) -> Value {
         })
     };
     let locks = Locks::now();
-    let book = |book: &Book| json!({ "name": book.name, "hasResults": book.has_results, "isRunning": is_running(&locks, book) });
-    let books: Vec<Value> = shelf.books().iter().map(book).collect();
+    let item = |experiment: &Experiment| json!({ "name": experiment.name, "hasResults": experiment.has_results, "isRunning": is_running(&locks, experiment) });
+    let list: Vec<Value> = experiments.list().iter().map(item).collect();
     json!({
-        "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": shelf.topologies(), "books": books,
+        "simulated": SIMULATED, "peers": peers::all().map(peer).collect::<Vec<_>>(), "topologies": experiments.topologies(), "experiments": list,
         "cores": thread::available_parallelism().map_or(1, std::num::NonZero::get),
     })
 }

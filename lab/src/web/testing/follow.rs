@@ -15,11 +15,11 @@ use crate::clock;
 use crate::exit::Code;
 use crate::results::RECORDS;
 use crate::tables::{Measured, Outlook, Stamp};
-use crate::web::experiment_index::{Book, ExperimentIndex};
+use crate::web::experiment_index::{Experiment, ExperimentIndex};
 use crate::web::lock;
 use crate::web::refusal::Refusal;
 use crate::web::results::pictures;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
 /// The shortest interval of updates, and the factor from processor time to the pause, which costs 2.5 % of a core
 /// during a run.
@@ -34,8 +34,8 @@ const MOST_RUNS: usize = 40;
 
 /// A directory of results with viewers, or with a run of this program.
 #[derive(Debug)]
-pub(super) struct Followed {
-    pub(super) book: Book,
+pub(super) struct FollowedResults {
+    pub(super) experiment: Experiment,
     pub(super) topic: Arc<Topic>,
     state: Mutex<ResultsView>,
 }
@@ -54,9 +54,9 @@ struct ResultsView {
     changes: u64,
 }
 
-impl Followed {
-    pub(super) fn new(book: Book) -> Arc<Self> {
-        Arc::new(Self { book, topic: Topic::new(Keep::Last), state: Mutex::default() })
+impl FollowedResults {
+    pub(super) fn new(experiment: Experiment) -> Arc<Self> {
+        Arc::new(Self { experiment, topic: Topic::new(Retention::Last), state: Mutex::default() })
     }
 
     /// Returns whether this program runs it, and whether the run needs the machine for itself.
@@ -102,14 +102,15 @@ impl Followed {
         }
         let records = self.records();
         let holder = Locks::now().holder(&records);
-        let holder = holder.ok_or_else(|| Refusal::conflict(format_args!("{} is not running", self.book.name)))?;
+        let holder =
+            holder.ok_or_else(|| Refusal::conflict(format_args!("{} is not running", self.experiment.name)))?;
         holder.interrupt(&records)?;
         state.interrupted = Some(holder);
         Ok(())
     }
 
     fn records(&self) -> PathBuf {
-        self.book.directory.join(RECORDS)
+        self.experiment.directory.join(RECORDS)
     }
 
     /// Stops its run.
@@ -121,20 +122,20 @@ impl Followed {
     }
 
     /// Updates it in a thread, unless one exists, while there is a run or a viewer.
-    pub(super) fn follow(self: &Arc<Self>, shelf: &Arc<ExperimentIndex>) {
+    pub(super) fn follow(self: &Arc<Self>, experiments: &Arc<ExperimentIndex>) {
         if std::mem::replace(&mut lock(&self.state).is_followed, true) {
             return;
         }
-        let (followed, shelf) = (Arc::clone(self), Arc::clone(shelf));
-        thread::spawn(move || followed.look_after(&shelf));
+        let (followed, experiments) = (Arc::clone(self), Arc::clone(experiments));
+        thread::spawn(move || followed.update_until_idle(&experiments));
     }
 
-    fn look_after(&self, shelf: &ExperimentIndex) {
+    fn update_until_idle(&self, experiments: &ExperimentIndex) {
         let mut last_sent = None;
         loop {
             let begun = clock::read(ClockId::ThreadCPUTime);
             if self.topic.is_viewed() {
-                self.publish(shelf, &mut last_sent);
+                self.publish(experiments, &mut last_sent);
             }
             let spent = clock::read(ClockId::ThreadCPUTime) - begun;
             let rest = (spent * REST).clamp(TELL_EVERY, LONGEST_REST);
@@ -160,16 +161,16 @@ impl Followed {
     }
 
     /// Sends the state to viewers, if it has changed since `last_sent`.
-    fn publish(&self, shelf: &ExperimentIndex, last_sent: &mut Option<Seen>) {
-        let seen = Seen::now(self);
+    fn publish(&self, experiments: &ExperimentIndex, last_sent: &mut Option<SentState>) {
+        let seen = SentState::now(self);
         if last_sent.as_ref() == Some(&seen) {
             return;
         }
-        let event = match shelf.read(&self.book) {
+        let event = match experiments.read(&self.experiment) {
             Ok(reading) => self.event(lock(&reading).measured(), seen.foreign),
             Err(refusal) => {
                 let runs = lock(&self.state).run.is_some() || seen.foreign.is_some();
-                json!({ "name": self.book.name, "unreadable": refusal.to_string(), "runs": runs })
+                json!({ "name": self.experiment.name, "unreadable": refusal.to_string(), "runs": runs })
             }
         };
         self.topic.publish(&event);
@@ -190,7 +191,7 @@ impl Followed {
         drop(state);
         let (title, plan) = measured.title_and_name();
         json!({
-            "name": self.book.name, "title": title, "plan": plan, "isOwn": self.book.is_own(), "stage": now.name(),
+            "name": self.experiment.name, "title": title, "plan": plan, "isOwn": self.experiment.is_own(), "stage": now.name(),
             "says": now.says(), "said": said, "settled": outlook.settled, "total": outlook.total, "least": outlook.least,
             "most": outlook.most, "about": outlook.about, "left": left, "records": measured.count(),
             "tables": measured.tables(), "pictures": pictures(measured), "runs": measured.last_runs(MOST_RUNS),
@@ -266,9 +267,7 @@ impl PlanProgress {
             Self::Empty => "Not started.",
             Self::Failed(Some(code)) => match code {
                 3 => "Stopped: a requirement is missing on this machine.",
-                4 => {
-                    "Ended with cases without a valid run: use a quieter machine or a slower link."
-                }
+                4 => "Ended with cases without a valid run: use a quieter machine or a slower link.",
                 _ => "Failed. Stored records are kept.",
             },
             Self::Failed(None) => "Killed. Stored records are kept; Continue runs the rest.",
@@ -279,16 +278,16 @@ impl PlanProgress {
 
 /// The state last sent to viewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct SentState {
     changes: u64,
     files: [Option<Stamp>; 2],
     foreign: Option<Holder>,
 }
 
-impl Seen {
-    fn now(followed: &Followed) -> Self {
+impl SentState {
+    fn now(followed: &FollowedResults) -> Self {
         let records = followed.records();
-        let files = [&followed.book.plan, &records].map(|file| Stamp::of(file));
+        let files = [&followed.experiment.plan, &records].map(|file| Stamp::of(file));
         let mut state = lock(&followed.state);
         let foreign = if state.run.is_none() { Locks::now().holder(&records) } else { None };
         let length = files[1].map_or(0, |records| records.length);
@@ -305,10 +304,16 @@ mod tests {
     use crate::results::{PLAN, Store};
     use crate::web::testing::plans;
 
-    fn followed(directory: &Path) -> Arc<Followed> {
+    fn followed(directory: &Path) -> Arc<FollowedResults> {
         let plan = directory.join(PLAN);
         let name = "lab-results/x".to_owned();
-        Followed::new(Book { name, source: plan.clone(), plan, directory: directory.to_owned(), has_results: false })
+        FollowedResults::new(Experiment {
+            name,
+            source: plan.clone(),
+            plan,
+            directory: directory.to_owned(),
+            has_results: false,
+        })
     }
 
     /// Its number may belong to another process by then.
@@ -316,7 +321,7 @@ mod tests {
     fn stop_sends_no_signal_to_an_exited_run() {
         let directory = tempfile::tempdir().expect("a directory");
         let followed = followed(directory.path());
-        let files = [followed.book.plan.as_path(), directory.path()];
+        let files = [followed.experiment.plan.as_path(), directory.path()];
         let run = LabProcess::start(Path::new("false"), files, None, false, 0).expect("it starts");
         followed.begin(run);
         let begun = Instant::now();
@@ -342,7 +347,7 @@ mod tests {
         let records = directory.path().join(RECORDS);
         let left = plans::tests::alone(plans::tests::PLAN).expect("a plan").outlook(NonZeroUsize::MIN);
         let stage = |outlook, count| {
-            let seen = Seen::now(&followed);
+            let seen = SentState::now(&followed);
             PlanProgress::of(&lock(&followed.state), seen.foreign, (outlook, count))
         };
         let ends = |code| {

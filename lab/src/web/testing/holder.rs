@@ -138,7 +138,9 @@ pub(super) fn start_guard(results: &Path) -> Result<File, Refusal> {
         match directory.try_lock() {
             Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_EVERY),
             Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::conflict("another downpour-lab web is starting a run in this directory: try again"));
+                return Err(Refusal::conflict(
+                    "another downpour-lab web is starting a run in this directory: try again",
+                ));
             }
             // A file system without such locks.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(directory),

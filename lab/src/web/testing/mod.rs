@@ -28,9 +28,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::background::in_background;
-use super::experiment_index::{Book, ExperimentIndex};
+use super::experiment_index::{Experiment, ExperimentIndex};
 use super::lock;
-use super::lock::{MeasurementLock, LockGuard};
+use super::lock::{LockGuard, MeasurementLock};
 use super::refusal::Refusal;
 use crate::exit::Failure;
 use crate::output::warn;
@@ -39,7 +39,7 @@ use crate::plan::read_text;
 use crate::results::{PLAN, RECORDS, has_records, keep, write};
 use crate::tables::{Measured, Outlook};
 use child::LabProcess;
-use follow::Followed;
+use follow::FollowedResults;
 use holder::Locks;
 
 /// The most followed or cached directories, and the most simulated plans that run at a time.
@@ -54,21 +54,21 @@ type QueryResult<T> = Result<Json<T>, JsonRejection>;
 /// The room.
 #[derive(Debug)]
 pub(super) struct Testing {
-    shelf: Arc<ExperimentIndex>,
+    experiments: Arc<ExperimentIndex>,
     /// The program that runs plans: this one.
     program: PathBuf,
     programs: Programs,
     open: Mutex<Open>,
     /// Serialises starts: others wait without a thread.
     starts: Semaphore,
-    quiet: Arc<MeasurementLock>,
+    measurement_lock: Arc<MeasurementLock>,
 }
 
 /// The followed and running experiments.
 #[derive(Debug, Default)]
 struct Open {
     /// The experiments by name.
-    followed: BTreeMap<String, Arc<Followed>>,
+    followed: BTreeMap<String, Arc<FollowedResults>>,
     /// Whether the program is exiting, and starts no more runs.
     is_ending: bool,
 }
@@ -100,24 +100,31 @@ struct PlanQuery {
 
 impl Testing {
     pub(super) fn new(
-        shelf: Arc<ExperimentIndex>,
-        quiet: Arc<MeasurementLock>,
+        experiments: Arc<ExperimentIndex>,
+        measurement_lock: Arc<MeasurementLock>,
         program: PathBuf,
         programs: Programs,
     ) -> Arc<Self> {
-        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1), quiet })
+        Arc::new(Self {
+            experiments,
+            program,
+            programs,
+            open: Mutex::default(),
+            starts: Semaphore::new(1),
+            measurement_lock,
+        })
     }
 
-    pub(super) fn quiet(&self) -> Arc<MeasurementLock> {
-        Arc::clone(&self.quiet)
+    pub(super) fn measurement_lock(&self) -> Arc<MeasurementLock> {
+        Arc::clone(&self.measurement_lock)
     }
 
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
-    pub(super) fn shelf(&self) -> Arc<ExperimentIndex> {
-        Arc::clone(&self.shelf)
+    pub(super) fn experiments(&self) -> Arc<ExperimentIndex> {
+        Arc::clone(&self.experiments)
     }
 
     pub(super) fn routes(self: Arc<Self>) -> Router {
@@ -142,7 +149,7 @@ impl Testing {
         };
         all.retain(|followed| followed.is_running().is_some());
         for followed in &all {
-            warn(&format!("stopping {}: stored records are kept", followed.book.name));
+            warn(&format!("stopping {}: stored records are kept", followed.experiment.name));
         }
         thread::scope(|scope| {
             for followed in &all {
@@ -154,18 +161,18 @@ impl Testing {
     /// Returns the directory of a plan's topologies.
     fn beside(&self, name: Option<&str>) -> Result<PathBuf, Refusal> {
         let Some(name) = name else { return Ok(PathBuf::new()) };
-        let topology = self.shelf.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
-        let file = topology.map_or_else(|| self.shelf.find(name).map(|book| book.plan), Ok)?;
+        let topology = self.experiments.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
+        let file = topology.map_or_else(|| self.experiments.find(name).map(|experiment| experiment.plan), Ok)?;
         Ok(file.parent().map(PathBuf::from).unwrap_or_default())
     }
 
     fn check(&self, written: &PlanSource) -> Result<Value, Refusal> {
-        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.shelf)?;
+        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.experiments)?;
         let (title, plan) = measured.title_and_name();
         let jobs = jobs(written.jobs)?;
         let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
         let name = ExperimentIndex::name(plan);
-        let has_results = has_records(&self.shelf.directory(plan));
+        let has_results = has_records(&self.experiments.directory(plan));
         Ok(json!({
             "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
             "needsQuiet": measured.needs_quiet(), "lacking": plans::lacking(&measured, &self.programs), "isThere": has_results,
@@ -176,9 +183,9 @@ impl Testing {
     fn start(&self, written: &PlanSource) -> Result<Value, Refusal> {
         let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
-        let measured = plans::read(&written.text, &beside, &self.shelf)?;
+        let measured = plans::read(&written.text, &beside, &self.experiments)?;
         let (_, plan) = measured.title_and_name();
-        let (directory, name) = (self.shelf.directory(plan), ExperimentIndex::name(plan));
+        let (directory, name) = (self.experiments.directory(plan), ExperimentIndex::name(plan));
         let _turn = self.start_guard(&name, &directory.join(RECORDS), measured.needs_quiet())?;
         if !written.again && has_records(&directory) {
             return Err(Refusal::conflict(format_args!(
@@ -191,61 +198,59 @@ impl Testing {
         write(&directory.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
         let plan = directory.join(PLAN);
         let has_results = has_records(&directory);
-        let book = Book { name, source: plan.clone(), plan, directory, has_results };
-        self.run(book, &measured, jobs)
+        let experiment = Experiment { name, source: plan.clone(), plan, directory, has_results };
+        self.run(experiment, &measured, jobs)
     }
 
     /// Continues a plan, with more repeats if requested.
     fn resume(&self, named: &PlanQuery) -> Result<Value, Refusal> {
         let jobs = jobs(named.jobs)?;
-        let book = self.shelf.find(&named.name)?;
-        if !book.is_own() {
-            return Err(Refusal::bad(
-                "stored experiments are read-only: start this plan to run a copy",
-            ));
+        let experiment = self.experiments.find(&named.name)?;
+        if !experiment.is_own() {
+            return Err(Refusal::bad("stored experiments are read-only: start this plan to run a copy"));
         }
-        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        let text = read_text(&experiment.plan).map_err(Refusal::failed)?;
         let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
-        let measured = plans::read(&text, &book.directory, &self.shelf)?;
+        let measured = plans::read(&text, &experiment.directory, &self.experiments)?;
         // With unreadable records no run starts, and the plan is unchanged.
-        self.shelf.read(&book)?;
-        let _turn = self.start_guard(&book.name, &book.directory.join(RECORDS), measured.needs_quiet())?;
-        write(&book.plan, text.as_bytes()).map_err(unwritten)?;
-        self.run(book, &measured, jobs)
+        self.experiments.read(&experiment)?;
+        let _turn = self.start_guard(&experiment.name, &experiment.directory.join(RECORDS), measured.needs_quiet())?;
+        write(&experiment.plan, text.as_bytes()).map_err(unwritten)?;
+        self.run(experiment, &measured, jobs)
     }
 
     /// Starts a run, and waits until it holds the lock of its records.
-    fn run(&self, book: Book, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
+    fn run(&self, experiment: Experiment, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
         // Codes are timed one after the other, without this option.
         let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
         let settled = {
-            let reading = self.shelf.read(&book)?;
+            let reading = self.experiments.read(&experiment)?;
             lock(&reading).measured().outlook(NonZeroUsize::MIN).settled
         };
         let mut open = lock(&self.open);
         if open.is_ending {
             return Err(Refusal::conflict("downpour-lab web is exiting: no run was started"));
         }
-        let entry = entry(&mut open.followed, book)?;
-        let files = [entry.book.plan.as_path(), entry.book.directory.as_path()];
+        let entry = entry(&mut open.followed, experiment)?;
+        let files = [entry.experiment.plan.as_path(), entry.experiment.directory.as_path()];
         let run = LabProcess::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
         entry.begin(run);
         drop(open);
-        entry.follow(&self.shelf);
+        entry.follow(&self.experiments);
         entry.until_begun();
-        Ok(json!({ "name": entry.book.name }))
+        Ok(json!({ "name": entry.experiment.name }))
     }
 
     /// Checks that no other run would disturb this one or be disturbed by it, and prevents other starts until the
     /// returned value is dropped.
     fn start_guard(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<LockGuard>), Refusal> {
-        let start_guard = holder::start_guard(self.shelf.results())?;
+        let start_guard = holder::start_guard(self.experiments.results())?;
         let own = lock(&self.open).followed.clone();
         let own = own.into_iter().filter_map(|(name, followed)| Some((name, followed.is_running()?)));
         let mut running: BTreeMap<String, bool> = own.collect();
         // Runs started by others, or by this lab before a restart.
-        running.extend(self::running(&self.shelf));
+        running.extend(self::running(&self.experiments));
         if running.contains_key(name) || Locks::now().holder(records).is_some() {
             return Err(Refusal::conflict(format_args!("{name} is already running: stop it first")));
         }
@@ -257,21 +262,22 @@ impl Testing {
         if running.len() >= MOST_RUNS {
             return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans are already running: stop one first")));
         }
-        Ok((start_guard, needs_quiet.then(|| self.quiet.measure()).transpose()?))
+        Ok((start_guard, needs_quiet.then(|| self.measurement_lock.measure()).transpose()?))
     }
 }
 
-fn is_running(locks: &Locks, book: &Book) -> bool {
-    book.has_results && locks.holder(&book.directory.join(RECORDS)).is_some()
+fn is_running(locks: &Locks, experiment: &Experiment) -> bool {
+    experiment.has_results && locks.holder(&experiment.directory.join(RECORDS)).is_some()
 }
 
 /// Returns the running experiments of the index, and whether each needs the machine for itself.
-pub(super) fn running(shelf: &ExperimentIndex) -> BTreeMap<String, bool> {
+pub(super) fn running(experiments: &ExperimentIndex) -> BTreeMap<String, bool> {
     let locks = Locks::now();
-    let mut running = shelf.books();
-    running.retain(|book| is_running(&locks, book));
-    let needs_quiet = |book: &Book| Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
-    running.into_iter().map(|book| (book.name.clone(), needs_quiet(&book))).collect()
+    let mut running = experiments.list();
+    running.retain(|experiment| is_running(&locks, experiment));
+    let needs_quiet =
+        |experiment: &Experiment| Measured::of_plan(&experiment.plan).map_or(true, |measured| measured.needs_quiet());
+    running.into_iter().map(|experiment| (experiment.name.clone(), needs_quiet(&experiment))).collect()
 }
 
 /// Returns the refusal of a plan that cannot be written.
@@ -283,8 +289,11 @@ fn unwritten(failure: Failure) -> Refusal {
 }
 
 /// Returns the experiment of this name, which is followed from now on.
-fn entry(followed: &mut BTreeMap<String, Arc<Followed>>, book: Book) -> Result<Arc<Followed>, Refusal> {
-    if let Some(known) = followed.get(&book.name).filter(|known| known.book.plan == book.plan) {
+fn entry(
+    followed: &mut BTreeMap<String, Arc<FollowedResults>>,
+    experiment: Experiment,
+) -> Result<Arc<FollowedResults>, Refusal> {
+    if let Some(known) = followed.get(&experiment.name).filter(|known| known.experiment.plan == experiment.plan) {
         return Ok(Arc::clone(known));
     }
     if followed.len() >= MOST_FOLLOWED {
@@ -293,8 +302,8 @@ fn entry(followed: &mut BTreeMap<String, Arc<Followed>>, book: Book) -> Result<A
     if followed.len() >= MOST_FOLLOWED {
         return Err(Refusal::conflict("too many open results: close some pages"));
     }
-    let new = Followed::new(book);
-    followed.insert(new.book.name.clone(), Arc::clone(&new));
+    let new = FollowedResults::new(experiment);
+    followed.insert(new.experiment.name.clone(), Arc::clone(&new));
     Ok(new)
 }
 
@@ -316,22 +325,22 @@ fn asked<T>(body: QueryResult<T>) -> Result<T, Refusal> {
 
 async fn choices(State(room): State<Arc<Testing>>) -> ApiResult {
     let of = Arc::clone(&room);
-    room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
+    room.experiments.work(move || Ok(Json(choices::all(&of.experiments, &of.programs)))).await
 }
 
 async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<PlanQuery>) -> ApiResult {
     let of = Arc::clone(&room);
     let found = move || {
-        let book = of.shelf.find(&named.name)?;
-        let text = read_text(&book.plan).map_err(Refusal::failed)?;
-        Ok(Json(json!({ "name": book.name, "text": text, "isOwn": book.is_own() })))
+        let experiment = of.experiments.find(&named.name)?;
+        let text = read_text(&experiment.plan).map_err(Refusal::failed)?;
+        Ok(Json(json!({ "name": experiment.name, "text": text, "isOwn": experiment.is_own() })))
     };
-    room.shelf.work(found).await
+    room.experiments.work(found).await
 }
 
 async fn check(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
     let (of, written) = (Arc::clone(&room), asked(body)?);
-    room.shelf.work(move || of.check(&written).map(Json)).await
+    room.experiments.work(move || of.check(&written).map(Json)).await
 }
 
 async fn start(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
@@ -349,11 +358,11 @@ async fn more(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) ->
 async fn stop(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) -> ApiResult {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let stopped = move || {
-        let book = of.shelf.find(&named.name)?;
-        let followed = entry(&mut lock(&of.open).followed, book)?;
+        let experiment = of.experiments.find(&named.name)?;
+        let followed = entry(&mut lock(&of.open).followed, experiment)?;
         followed.stop().map(|()| Json(json!({})))
     };
-    room.shelf.work(stopped).await
+    room.experiments.work(stopped).await
 }
 
 async fn watch(
@@ -365,15 +374,15 @@ async fn watch(
     // Viewers ask often, and finding an experiment reads all of them.
     let known = lock(&room.open).followed.get(&named.name).cloned();
     let find = move || {
-        let book = of.shelf.find(&named.name)?;
-        entry(&mut lock(&of.open).followed, book)
+        let experiment = of.experiments.find(&named.name)?;
+        entry(&mut lock(&of.open).followed, experiment)
     };
     let followed = match known {
         Some(followed) => followed,
-        None => room.shelf.work(find).await?,
+        None => room.experiments.work(find).await?,
     };
     let answer = followed.topic.watch(&headers);
-    followed.follow(&room.shelf);
+    followed.follow(&room.experiments);
     Ok(answer)
 }
 
@@ -383,16 +392,21 @@ mod tests {
 
     /// A room whose runs fail immediately.
     fn room(directory: &Path) -> Arc<Testing> {
-        let shelf = ExperimentIndex::of(None, directory.join("lab-results"));
-        let shelf = Arc::new(shelf);
-        Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), "false".into(), Programs::beside("false".into()))
+        let experiments = ExperimentIndex::of(None, directory.join("lab-results"));
+        let experiments = Arc::new(experiments);
+        Testing::new(
+            Arc::clone(&experiments),
+            MeasurementLock::new(experiments),
+            "false".into(),
+            Programs::beside("false".into()),
+        )
     }
 
     #[test]
     fn codes_wait_for_demonstrations() {
         let directory = tempfile::tempdir().expect("a directory");
         let room = room(directory.path());
-        let playing = room.quiet().play().expect("nothing runs");
+        let playing = room.measurement_lock().play().expect("nothing runs");
         let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\n\
                      repair = \"15%\"\ndrops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\nmeasure = \"encode\"\n\
                      vary = \"size\"\nvalues = [\"10KB\"]\n";

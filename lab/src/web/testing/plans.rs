@@ -26,14 +26,12 @@ const UNSAVED: &str = "plan.toml";
 ///
 /// # Errors
 /// The error of the plan readers, in one line; a plan that is too large, or needs another file.
-pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result<Measured, Refusal> {
+pub(super) fn read(text: &str, beside: &Path, experiments: &ExperimentIndex) -> Result<Measured, Refusal> {
     if text.len() > LONGEST {
         return Err(Refusal::bad(format_args!("plan too long: at most {} KiB", LONGEST >> 10)));
     }
     if text.parse::<Table>().is_ok_and(|table| runs(&table) > MOST_RUNS) {
-        return Err(Refusal::bad(format_args!(
-            "more than {MOST_RUNS} runs: use fewer values, systems or repeats"
-        )));
+        return Err(Refusal::bad(format_args!("more than {MOST_RUNS} runs: use fewer values, systems or repeats")));
     }
     let file = beside.join(UNSAVED);
     let known: Vec<String> = peers::all().map(|peer| peer.name().to_owned()).collect();
@@ -47,8 +45,8 @@ pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result
         )));
     }
     // The run would read it, and its error would show the text.
-    if let Some(trace) = traces(&measured).into_iter().find(|trace| !shelf.has(Path::new(trace))) {
-        return Err(Refusal::bad(format_args!("trace {trace} must be a file in {}", shelf.places())));
+    if let Some(trace) = traces(&measured).into_iter().find(|trace| !experiments.has(Path::new(trace))) {
+        return Err(Refusal::bad(format_args!("trace {trace} must be a file in {}", experiments.places())));
     }
     Ok(measured)
 }
@@ -233,7 +231,7 @@ values = ["0%", "2%"]
             crate::results::write(&home.path().join(name), text.as_bytes()).expect("written");
         }
         std::os::unix::fs::symlink(at("secret"), at("results/link")).expect("a link");
-        let shelf = ExperimentIndex::of(None, home.path().join("results"));
+        let experiments = ExperimentIndex::of(None, home.path().join("results"));
         let over_links = |link: &str, value: &str| {
             format!(
                 "name = \"x\"\ntitle = \"x\"\nlink = \"{link}\"\nsize = \"100KB\"\ncap = \"60s\"\npeers = [\"tcp-cubic\"]\n\
@@ -259,13 +257,13 @@ values = ["0%", "2%"]
             ]
         };
         for text in plans(&at("results/up.trace")) {
-            read(&text, Path::new(""), &shelf).unwrap_or_else(|refusal| panic!("{refusal}: {text}"));
+            read(&text, Path::new(""), &experiments).unwrap_or_else(|refusal| panic!("{refusal}: {text}"));
         }
         for trace in
             ["/etc/passwd", "/etc/no", &at("secret"), &at("results/../secret"), &at("results/link"), &at("results")]
         {
             for text in plans(trace) {
-                let said = read(&text, Path::new(""), &shelf).expect_err(&text).to_string();
+                let said = read(&text, Path::new(""), &experiments).expect_err(&text).to_string();
                 assert_eq!(said, format!("trace {trace} must be a file in {}", at("results")));
             }
         }

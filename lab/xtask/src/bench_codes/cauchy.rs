@@ -22,7 +22,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     bench.report.table("cauchy", format_args!("Reed-Solomon 32 + 4, {SYMBOL_SIZE}-byte symbols"), &columns);
     let source = block(K, SYMBOL_SIZE, &mut bench.rng);
     let mut sender = Sender::new(BlockCode::ReedSolomon, source.clone())?;
-    let theirs = IsaL::load().map(|library| Theirs::new(library, &source));
+    let theirs = IsaL::load().map(|library| IsalCode::new(library, &source));
     if theirs.is_none() {
         bench.report.say(isal::ABSENT);
     }
@@ -76,7 +76,7 @@ fn row(bench: &mut Bench, name: &str, times: &(Times, Option<Times>), bytes: usi
 }
 
 /// ISA-L's code of the same size on the same block.
-struct Theirs {
+struct IsalCode {
     library: IsaL,
     source: Block,
     matrix: Vec<u8>,
@@ -84,7 +84,7 @@ struct Theirs {
     repairs: Vec<Vec<u8>>,
 }
 
-impl Theirs {
+impl IsalCode {
     fn new(library: IsaL, source: &Block) -> Self {
         let (k, repairs) = (K as usize, REPAIRS as usize);
         let matrix = library.matrix(k, repairs);

@@ -4,10 +4,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 /// The system's allocator, with a count only on request: timed work must not pay for counting.
-struct Counting;
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[derive(Clone, Copy, Default)]
 struct Count {
@@ -41,7 +41,7 @@ fn count(taken: usize, given: usize) {
 
 #[expect(unsafe_code, reason = "an allocator is an unsafe trait; this one forwards to the system's")]
 // SAFETY: every call is forwarded to `System`, and its result returned.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
         // SAFETY: the caller meets the contract of `alloc`, which is that of `System`.

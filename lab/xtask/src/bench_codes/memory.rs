@@ -5,7 +5,7 @@ use erasure::{BlockCode, Progress, bench_support};
 use super::Bench;
 use super::crate_raptorq::Crate;
 use super::heap;
-use super::ours::{Received, SYMBOL_SIZE, Sender, block};
+use super::ours::{ReceivedBlock, SYMBOL_SIZE, Sender, block};
 use super::report::Cell;
 use xtask::failure::Failure;
 
@@ -55,7 +55,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
 }
 
 /// Counts only the decoder's own allocations.
-fn decode(sender: &Sender, received: &mut Received, first: u32) -> bool {
+fn decode(sender: &Sender, received: &mut ReceivedBlock, first: u32) -> bool {
     let k = sender.source.k();
     let mut decoder = sender.code.decoder(k, SYMBOL_SIZE).expect("its encoder was made");
     let mut next = first;

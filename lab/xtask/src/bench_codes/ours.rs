@@ -27,7 +27,7 @@ pub(super) struct Sender {
 }
 
 /// The received part of a block: source symbols at their positions, and the ids of missing ones.
-pub(super) struct Received {
+pub(super) struct ReceivedBlock {
     pub(super) block: Block,
     pub(super) lost: Vec<u32>,
 }
@@ -79,7 +79,7 @@ impl Sender {
     }
 
     /// Removes this number of random source symbols.
-    pub(super) fn lose(&self, count: u32, rng: &mut Rng) -> Received {
+    pub(super) fn lose(&self, count: u32, rng: &mut Rng) -> ReceivedBlock {
         let k = self.source.k();
         let mut ids: Vec<u32> = (0..k).collect();
         rng.shuffle(&mut ids);
@@ -90,13 +90,13 @@ impl Sender {
         for &esi in &ids[count as usize..] {
             block.insert(esi, self.source.symbol(esi).expect("a full block"));
         }
-        Received { block, lost }
+        ReceivedBlock { block, lost }
     }
 
     /// Decodes with repair symbols from number `first` on, as many as the decoder requests. Returns the time from a new
     /// decoder to the complete block, including the passing of symbols but not their creation, or `None` if the code
     /// has too few.
-    pub(super) fn decode(&mut self, received: &mut Received, first: u32) -> Result<Option<Duration>, Failure> {
+    pub(super) fn decode(&mut self, received: &mut ReceivedBlock, first: u32) -> Result<Option<Duration>, Failure> {
         let (k, size, code) = (self.source.k(), self.source.symbol_size(), self.code);
         let mut next = first;
         let (mut decoder, mut took) = timed(|| code.decoder(k, size).expect("its encoder was made"));

@@ -13,9 +13,9 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use sim::{Host, ObservedTransfer, TransferPair, watched_hosts};
 use transport::Profile;
 
-use super::{Begin, Counted, Way, wait_for};
+use super::{Begin, LinkHandle, TransferCounts, wait_for};
 use crate::testbed;
-use crate::web::demonstration::transfer::{Look, Transfer};
+use crate::web::demonstration::transfer::{Transfer, TransferProgress};
 use crate::web::lock;
 
 /// Datagrams per system call, and bytes for each: the kernel may put several into one buffer.
@@ -31,7 +31,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// A transfer by the engine, for the lifetime of the process.
 pub(super) struct Engine {
     watched: Arc<Mutex<ObservedTransfer<Sockets>>>,
-    way: Way,
+    link: LinkHandle,
     driver: JoinHandle<()>,
 }
 
@@ -65,7 +65,7 @@ impl Engine {
     /// # Errors
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
-        way: Way,
+        link: LinkHandle,
         hosts: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         profile: &Profile,
@@ -74,14 +74,14 @@ impl Engine {
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send over a link: {error}");
         let sockets = HostSocket::pair(hosts).map_err(failed)?;
-        let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
-        let watched = Arc::new(Mutex::new(ObservedTransfer::between(sockets, picture.len())));
+        let ends = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
+        let watched = Arc::new(Mutex::new(ObservedTransfer::between(ends, picture.len())));
         let (driving, begin) = (Arc::clone(&watched), Arc::clone(begin));
         let driver = thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || Driver { watched: driving, sockets, begin: wait_for(&begin) }.run())
             .map_err(failed)?;
-        Ok(Self { watched, way, driver })
+        Ok(Self { watched, link, driver })
     }
 }
 
@@ -91,16 +91,16 @@ impl Transfer for Engine {
     }
 
     fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
-        self.way.set_link(link)
+        self.link.set_link(link)
     }
 
-    fn look(&mut self) -> Look {
-        let Counted { lost, arrived } = self.way.counted();
+    fn take_progress(&mut self) -> TransferProgress {
+        let TransferCounts { lost, arrived } = self.link.counted();
         let mut watched = lock(&self.watched);
         watched.ends_mut().lost = lost;
-        let mut look = Look::at(&mut watched);
-        look.state.arrived = arrived;
-        look
+        let mut take_progress = TransferProgress::at(&mut watched);
+        take_progress.state.arrived = arrived;
+        take_progress
     }
 }
 
@@ -114,7 +114,7 @@ struct Driver {
 impl Driver {
     fn run(mut self) {
         loop {
-            let due = self.turn();
+            let due = self.run_once();
             self.wait(due);
         }
     }
@@ -124,7 +124,7 @@ impl Driver {
     }
 
     /// Runs one round. Returns the next deadline.
-    fn turn(&mut self) -> Option<Time> {
+    fn run_once(&mut self) -> Option<Time> {
         let begin = self.begin;
         let mut watched = lock(&self.watched);
         let hosts = &mut watched.ends_mut().hosts;

@@ -38,7 +38,7 @@ use tcp::Tcp;
 /// The longest line in either direction: a frame can contain four pictures in Base64.
 const LONGEST_LINE: u64 = 16 * LARGEST_PICTURE as u64;
 /// The most bytes shown of its error message.
-const LONGEST_COMPLAINT: u64 = 2_000;
+const MAX_ERROR_BYTES: u64 = 2_000;
 /// Interval at which the watching side checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The longest time without a line: it writes one for each frame, once it has created its hosts.
@@ -60,8 +60,8 @@ pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
         match player.lines.recv_timeout(LOOK_EVERY) {
             Ok(line) => {
                 heard = Instant::now();
-                let event: Value =
-                    serde_json::from_slice(&line).map_err(|error| format!("unreadable output of the player: {error}"))?;
+                let event: Value = serde_json::from_slice(&line)
+                    .map_err(|error| format!("unreadable output of the player: {error}"))?;
                 if let Some(why) = event["over"].as_str() {
                     return Ok(why.to_owned());
                 }
@@ -70,8 +70,10 @@ pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
                 }
             }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() < SILENCE => {}
-            Err(RecvTimeoutError::Timeout) => return Err(format!("no output of the player for {} s", SILENCE.as_secs())),
-            Err(RecvTimeoutError::Disconnected) => return Err(player.complaint()),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("no output of the player for {} s", SILENCE.as_secs()));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(player.last_error_line()),
         }
         if run.is_stopped() {
             // It still reports the validity of the emulation.
@@ -135,10 +137,10 @@ impl Player {
     }
 
     /// Returns its last line on stderr.
-    fn complaint(&mut self) -> String {
+    fn last_error_line(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(stderr) = self.process.stderr.take() {
-            let _ = stderr.take(LONGEST_COMPLAINT).read_to_end(&mut said);
+            let _ = stderr.take(MAX_ERROR_BYTES).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("the player exited without a message");
@@ -211,12 +213,12 @@ fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Resul
     let mut transfers: Vec<Box<dyn Transfer>> = Vec::new();
     for (number, (system, hosts)) in (0..).zip(systems.iter().zip(pairs)) {
         let links = [0, 1].map(|direction| LinkId::from_index(2 * number + direction));
-        let way = LinkHandle { control: network.control(), links, receiver: 2 * number as usize + 1 };
+        let link = LinkHandle { control: network.control(), links, receiver: 2 * number as usize + 1 };
         transfers.push(if system.is_kernel_tcp() {
-            Box::new(Tcp::start(way, hosts, picture, &begin)?)
+            Box::new(Tcp::start(link, hosts, picture, &begin)?)
         } else {
             let profile = system.profile(conditions.rate())?;
-            Box::new(Engine::start(way, hosts, picture, &profile, *seed, &begin)?)
+            Box::new(Engine::start(link, hosts, picture, &profile, *seed, &begin)?)
         });
     }
     let begin = *begin.get_or_init(|| Instant::now() + START_AFTER);
@@ -243,7 +245,7 @@ struct LinkHandle {
 }
 
 /// The emulator's counts of a transfer.
-struct Counted {
+struct TransferCounts {
     /// Packets towards the receiver dropped by the link.
     lost: u64,
     /// IP bytes that have arrived at the receiver.
@@ -261,9 +263,9 @@ impl LinkHandle {
         changed.map_err(|error| error.to_string())
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> TransferCounts {
         let EmulatorCounters { links, arrived } = self.control.counts();
-        Counted {
+        TransferCounts {
             lost: links.get(self.links[0].index()).map_or(0, LinkStats::dropped),
             arrived: arrived.get(self.receiver).copied().unwrap_or_default(),
         }
@@ -272,12 +274,12 @@ impl LinkHandle {
 
 /// The connection to the parent process through stdin and stdout.
 struct Pipes {
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<PlayerInput>>,
     stopped: Arc<AtomicBool>,
 }
 
 /// Its input so far.
-struct Heard {
+struct PlayerInput {
     conditions: Conditions,
     /// The least one-way delay so far.
     least_delay: Duration,
@@ -286,7 +288,7 @@ struct Heard {
 impl Pipes {
     /// Reads changes of the links, and the end of stdin.
     fn listen(mut stdin: BufReader<io::Stdin>, conditions: Conditions) -> Self {
-        let heard = Heard { conditions, least_delay: conditions.delay() };
+        let heard = PlayerInput { conditions, least_delay: conditions.delay() };
         let pipes = Self { heard: Arc::new(Mutex::new(heard)), stopped: Arc::default() };
         let (heard, stopped) = (Arc::clone(&pipes.heard), Arc::clone(&pipes.stopped));
         thread::spawn(move || {

@@ -9,11 +9,11 @@ use std::time::Duration;
 use netsim::Duplex;
 use sim::WatchedState;
 
-use super::{Begin, Counted, LinkHandle, wait_for};
-use crate::peers::Unconnected;
+use super::{Begin, LinkHandle, TransferCounts, wait_for};
+use crate::peers::UnconnectedSocket;
 use crate::sys::tcp_info;
 use crate::testbed;
-use crate::web::demonstration::transfer::{Kind, Look, Transfer};
+use crate::web::demonstration::transfer::{Kind, Transfer, TransferProgress};
 use crate::web::lock;
 
 const CONGESTION: &str = "cubic";
@@ -23,7 +23,7 @@ const CHUNK: usize = 64 << 10;
 /// A transfer by TCP, for the lifetime of the process.
 pub(super) struct Tcp {
     shared: Arc<Shared>,
-    way: LinkHandle,
+    link: LinkHandle,
 }
 
 /// The shared state of the threads of a transfer.
@@ -31,11 +31,11 @@ pub(super) struct Tcp {
 struct Shared {
     /// The sender's socket, once it is connected.
     sender: OnceLock<TcpStream>,
-    received: Mutex<Received>,
+    received: Mutex<ReceivedBytes>,
 }
 
 #[derive(Default)]
-struct Received {
+struct ReceivedBytes {
     /// Arrived bytes that are not shown yet.
     fresh: Vec<u8>,
     /// The number of arrived bytes.
@@ -52,7 +52,7 @@ impl Tcp {
     /// # Errors
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
-        way: LinkHandle,
+        link: LinkHandle,
         [sender, receiver]: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         begin: &Begin,
@@ -60,7 +60,7 @@ impl Tcp {
         let failed = |error: io::Error| format!("cannot send by TCP over a link: {error}");
         let address = receiver.address();
         let listener = receiver.within(move || TcpListener::bind((address, 0))).map_err(failed)?;
-        let socket = sender.within(|| Unconnected::new(Some(CONGESTION))).map_err(failed)?;
+        let socket = sender.within(|| UnconnectedSocket::new(Some(CONGESTION))).map_err(failed)?;
         let to = SocketAddrV4::new(address, listener.local_addr().map_err(failed)?.port());
         let shared = Arc::<Shared>::default();
         let (sends, receives) = (Arc::clone(&shared), Arc::clone(&shared));
@@ -71,12 +71,12 @@ impl Tcp {
         };
         spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, &received)))?;
         spawn("tcp-send", Box::new(move || sends.send(socket, to, &bytes, &sent)))?;
-        Ok(Self { shared, way })
+        Ok(Self { shared, link })
     }
 }
 
 impl Shared {
-    fn send(&self, socket: Unconnected, to: SocketAddrV4, bytes: &[u8], begin: &Begin) {
+    fn send(&self, socket: UnconnectedSocket, to: SocketAddrV4, bytes: &[u8], begin: &Begin) {
         wait_for(begin);
         let sent = socket.connect(to).and_then(|mut socket| {
             let _ = self.sender.set(socket.try_clone()?);
@@ -119,17 +119,17 @@ impl Transfer for Tcp {
     }
 
     fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
-        self.way.set_link(link)
+        self.link.set_link(link)
     }
 
-    fn look(&mut self) -> Look {
+    fn take_progress(&mut self) -> TransferProgress {
         let info = self.shared.sender.get().and_then(|socket| tcp_info::of(socket).ok()).unwrap_or_default();
-        let Counted { lost, arrived } = self.way.counted();
+        let TransferCounts { lost, arrived } = self.link.counted();
         let mut received = lock(&self.shared.received);
         let fresh = std::mem::take(&mut received.fresh);
         let offset = received.count - fresh.len() as u64;
-        let Received { completed, gave_up, .. } = *received;
-        Look {
+        let ReceivedBytes { completed, gave_up, .. } = *received;
+        TransferProgress {
             pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Unknown, fresh)] },
             open: Vec::new(),
             state: WatchedState {
