@@ -64,14 +64,14 @@ int send(const char *address, unsigned port, int64_t size, const char *path) {
 }
 
 int receive(const char *address, int64_t size, const char *path) {
-    sockaddr_in here = at(address, 0);
+    sockaddr_in local = at(address, 0);
     const UDTSOCKET listener = open();
-    check(UDT::bind(listener, reinterpret_cast<const sockaddr *>(&here), sizeof here), address);
+    check(UDT::bind(listener, reinterpret_cast<const sockaddr *>(&local), sizeof local), address);
     check(UDT::listen(listener, 1), address);
-    int length = sizeof here;
-    check(UDT::getsockname(listener, reinterpret_cast<sockaddr *>(&here), &length), address);
+    int length = sizeof local;
+    check(UDT::getsockname(listener, reinterpret_cast<sockaddr *>(&local), &length), address);
     std::fstream file(path, std::ios::out | std::ios::binary | std::ios::trunc);
-    say_listening(ntohs(here.sin_port));
+    say_listening(ntohs(local.sin_port));
     const UDTSOCKET socket = UDT::accept(listener, nullptr, nullptr);
     if (socket == UDT::INVALID_SOCK) {
         fail(address, UDT::getlasterror().getErrorMessage());

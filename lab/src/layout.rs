@@ -125,7 +125,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Creates the hosts and links of a topology that was read from `file`. Reads the traces that its links name.
+    /// Creates the hosts and links of a topology read from `file`. Reads the traces that its links name.
     ///
     /// # Errors
     /// No pair, or a trace that cannot be read.

@@ -204,7 +204,7 @@ fn fast_and_veth_lose_the_packets_of_the_model() {
         let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
         let only = |own: &[u64], other: &[u64]| own.iter().copied().filter(|number| !other.contains(number)).collect();
         let (unexpected, missing): (Vec<u64>, Vec<u64>) = (only(&received, &numbers), only(&numbers, &received));
-        assert!(received == numbers, "{kind:?}: {unexpected:?} came through, {missing:?} did not; {forward}");
+        assert!(received == numbers, "{kind:?}: {unexpected:?} unexpected, {missing:?} missing; {forward}");
         assert_eq!(forward["offered_bytes"].as_u64(), Some(offered * u64::from(IP_BYTES)), "{kind:?}");
         let events = forward["events"].as_array().unwrap();
         assert!(events.contains(&serde_json::json!(["lost at random", lost])), "{kind:?}: {lost} lost, not {events:?}");

@@ -71,7 +71,7 @@ pub enum Command {
     Web(WebArgs),
     /// List the programs that can be measured, and how to install missing ones
     Peers,
-    /// Remove files left behind by a lab that was killed
+    /// Remove temporary files of killed labs
     ///
     /// These are temporary directories: the kernel ends namespaces and their processes together with the lab.
     Clean,

@@ -1,7 +1,7 @@
 //! Verdicts on the claims of a document, with numbers looked up in the results.
 //!
 //! `verdict.toml` is in the directory of results. A verdict follows from its own conditions by one rule ([`Outcome`]),
-//! and every number in its text is an expression in braces that is evaluated when the text is written: `{with loss
+//! and every number in its text is an expression in braces, evaluated when the text is written: `{with loss
 //! 5%}`. Neither can differ from the results.
 
 mod cells;

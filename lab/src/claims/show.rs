@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{ClaimVerdict, Outcome, Text, TextPart, Verdicts, plain};
 use crate::picture::escaped;
 
-/// Returns a text as HTML. Each number names the expression that it comes from.
+/// Returns a text as HTML. Each number has its expression.
 fn html(text: &Text) -> String {
     let piece = |piece: &TextPart| match piece {
         TextPart::Words(words) => escaped(words).clone(),

@@ -48,15 +48,15 @@ pub struct CodeSweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// The half of the codes that is timed.
+    /// The timed half of the codes.
     pub measured: Measured,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub vary: Vary,
     /// The scale of the axis.
     pub scale: Scale,
     /// The values, as the plan writes them, and the settings that follow from them.
     pub points: Vec<(String, Setting)>,
-    /// The codes timed here.
+    /// The timed codes.
     pub codes: Vec<BlockCode>,
     /// Runs of each code at each point.
     pub runs: u32,
@@ -84,7 +84,7 @@ pub enum Vary {
     Symbol,
     /// Bytes of the largest block.
     Block,
-    /// The share of packets that is dropped.
+    /// The share of dropped packets.
     Drops,
 }
 

@@ -50,7 +50,7 @@ pub struct CodeCase {
 }
 
 impl CodeCase {
-    /// Returns 16 hexadecimal digits that are the same for the same runs.
+    /// Returns 16 hexadecimal digits that identify the runs.
     pub fn id(&self) -> String {
         let content = (&self.code, self.measured, &self.setting, self.runs, self.seed);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");

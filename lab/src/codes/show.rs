@@ -18,7 +18,7 @@ fn at<'a>(
     cases.iter().map(|case| records.iter().rfind(|record| record.id == case.id())).collect()
 }
 
-/// Returns the position of a point, and each run of a code there: the id of its record, and its value of a quantity.
+/// Returns the position of a point, and each run of a code at it: the id of its record, and its value of a quantity.
 pub(crate) fn found(
     plan: &CodePlan,
     sweep: &CodeSweep,
@@ -49,7 +49,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
         };
         Ok(Mark::with_bar(x, of(0.5), bar))
     };
-    // By the code's position in the plan, so that it looks the same in all pictures.
+    // By the code's position in the plan, for the same style in all pictures.
     let series = plan.codes.iter().enumerate().map(|(style, code)| {
         let index = sweep.codes.iter().position(|other| other == code);
         let points =

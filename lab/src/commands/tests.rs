@@ -51,7 +51,7 @@ impl Measure for Fixed {
     }
 
     fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
-        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
+        Err(MeasureError::Run(format!("{} unexpected measurement, {attempt}", case.label())))
     }
 }
 

@@ -7,7 +7,7 @@ use rustix::time::ClockId;
 
 use crate::clock::{now, read};
 
-/// An older stamp is not from this clock: no packet waits in a ring for so long.
+/// An older stamp is not from this clock: no packet waits that long in a ring.
 const OLDEST: Duration = Duration::from_secs(1);
 
 /// A clock that starts with the run. It does not jump when the time of day does.

@@ -267,7 +267,7 @@ impl Worker {
         }
     }
 
-    /// Delivers everything that is due, if it is time for a round.
+    /// Delivers all due packets, if it is time for a round.
     fn hand_over_due(&mut self) {
         let now = self.clock.now();
         if now < self.next_round {

@@ -31,7 +31,7 @@ impl Programs {
     /// Creates the locations for the running program.
     ///
     /// # Errors
-    /// A system that does not report which program that is.
+    /// A system that does not report the path of the running program.
     pub fn of_this(downpour: Downpour) -> io::Result<Self> {
         Ok(Self { lab: env::current_exe()?, downpour })
     }

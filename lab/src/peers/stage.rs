@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct ScratchDirectory {
     directory: RunDirectory,
-    /// Of the sent file; `None` for one that is not compared.
+    /// The digest of the sent file; `None` for a file without comparison.
     digest: Option<blake3::Hash>,
 }
 

@@ -100,7 +100,7 @@ pub(super) fn start_receiver(run: &mut TransferRun<'_>, streams: u64) -> Result<
     Ok((receiver, port))
 }
 
-/// Starts a sender to a receiver, or to the tunnel that ends there.
+/// Starts a sender to a receiver, or to a tunnel to it.
 pub(super) fn start_sender(
     run: &mut TransferRun<'_>,
     to: SocketAddrV4,

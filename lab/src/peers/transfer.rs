@@ -75,7 +75,7 @@ impl Transfer {
 /// returns.
 ///
 /// # Errors
-/// Anything that prevents the measurement: a program that is absent, does not listen or fails, and errors of the
+/// Anything that prevents the measurement: a program that is missing, does not listen or fails, and errors of the
 /// system. A file that does not arrive in time is none of these.
 pub fn transfer(
     peer: &Peer,

@@ -23,7 +23,7 @@ pub struct Chart {
     pub(super) is_named: bool,
     /// Whether bounds are lower ones, as for times, and not upper ones, as for goodput.
     pub(super) bounds_are_lower: bool,
-    /// One for each peer, or for several that are equal.
+    /// One series for each peer, or for several equal ones.
     pub series: Vec<Series>,
     /// The theoretical optimum: positions and values.
     pub floor: Vec<(f64, f64)>,

@@ -3,7 +3,7 @@
 /// One peer, code or flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name; those of several series that are equal.
+    /// Its name, or the names of several equal series.
     pub name: String,
     /// Index of colour and marker: that of its position in the plan.
     pub(super) style: usize,
@@ -118,7 +118,7 @@ impl Mark {
     }
 }
 
-/// Joins series that are equal at all points: `A = B`, drawn as the first of them. Series without points are not
+/// Joins series with equal points: `A = B`, drawn as the first of them. Series without points are not
 /// joined.
 pub(super) fn joined(all: Vec<Series>) -> Vec<Series> {
     let mut groups: Vec<(Series, Vec<String>)> = Vec::new();

@@ -132,7 +132,7 @@ impl Builder<'_> {
         Ok(names.iter().map(|name| name.get_ref().clone()).collect())
     }
 
-    /// Returns a range that is not empty and has no duplicates.
+    /// Checks that a range is not empty and has no duplicates.
     fn values<'v>(&self, values: &'v Values, key: &str) -> Result<&'v [Spanned<String>], PlanError> {
         let mut seen = HashSet::new();
         let all = values.get_ref();

@@ -27,7 +27,7 @@ pub struct LinkCase {
     pub writes: Option<Writes>,
     /// Seed of the link.
     pub seed: u64,
-    /// The index among runs that are otherwise the same, from 0.
+    /// The index among otherwise equal runs, from 0.
     pub repeat: u32,
     /// The rate of a peer with a fixed rate, in bits per second.
     #[serde(rename = "told")]
@@ -53,8 +53,8 @@ pub struct PlacedLink {
 }
 
 impl LinkCase {
-    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to, and
-    /// different for any other. The cap is excluded: a run that finished is not repeated when more time is given.
+    /// Returns 16 hexadecimal digits that identify the run, independent of its plan and sweep. The cap is excluded: a
+    /// run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let topology = self.topology.as_ref().map(|topology| (&topology.digest, &topology.between, &topology.pair));
         let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.fixed_rate);

@@ -76,13 +76,13 @@ pub struct Sweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub axis: Axis,
     /// The scale of the axis.
     pub scale: Scale,
     /// The values, in the order of the plan.
     pub points: Vec<Point>,
-    /// The peers measured here.
+    /// The measured peers.
     pub peers: Vec<String>,
     /// Runs of each case with each seed.
     pub repeats: u32,

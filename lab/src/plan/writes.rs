@@ -18,7 +18,7 @@ pub struct Writes {
     /// Whether the other host echoes the writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echo: bool,
-    /// Bytes of a file that is uploaded at the same time over a connection of its own. Writing ends with it.
+    /// Bytes of a file uploaded at the same time over a connection of its own. Writing ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<u64>,
 }

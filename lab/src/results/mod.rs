@@ -1,4 +1,4 @@
-//! Results: one record for each run, as a line of JSON that is never changed, and their statistics.
+//! Results: one record for each run, an immutable line of JSON, and their statistics.
 
 mod csv;
 mod directory;

@@ -100,7 +100,7 @@ impl PointSummary {
 impl Times {
     /// Returns the statistics of the times of all runs; `None` if there are none.
     pub(crate) fn of(mut times: Vec<Bound>) -> Option<Self> {
-        // Runs that did not finish come last, whatever their cap.
+        // Unfinished runs are last, whatever their cap.
         times.sort_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(a.value().total_cmp(&b.value())));
         Some(Self {
             min: *times.first()?,
@@ -154,8 +154,7 @@ impl Mean {
     }
 }
 
-/// Returns the value that Student's t with so many degrees of freedom, at least one, exceeds with a probability of 2.5
-/// %.
+/// Returns the value that Student's t with these degrees of freedom, at least one, exceeds with a probability of 2.5 %.
 fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

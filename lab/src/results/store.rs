@@ -25,7 +25,7 @@ pub struct StoreOf<R> {
     /// Bytes of complete lines.
     length: u64,
     records: Vec<R>,
-    /// Bytes of a truncated last line that were removed.
+    /// Removed bytes of a truncated last line.
     cut: u64,
 }
 
@@ -191,7 +191,7 @@ impl RecordReader {
         Self { directory: directory.to_owned(), seen: None }
     }
 
-    /// Appends the records that were written since; returns whether anything has changed. If the file was replaced or
+    /// Appends the new records; returns whether anything has changed. If the file was replaced or
     /// has become shorter, all records are read again; if that fails, they stay.
     ///
     /// # Errors

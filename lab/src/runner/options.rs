@@ -10,7 +10,7 @@ use crate::exit::{Code, Failure};
 /// Options for running a plan.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// List the cases, an estimate of their duration, and the peers that are not installed, without measuring.
+    /// List the cases, an estimate of their duration, and the missing peers, without measuring.
     #[arg(long)]
     pub dry_run: bool,
     /// Measure this many cases in parallel.

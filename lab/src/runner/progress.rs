@@ -1,4 +1,4 @@
-//! The progress of the runs, on stderr: a bar if that is a terminal, otherwise lines.
+//! The progress of the runs, on stderr: a bar on a terminal, otherwise lines.
 
 use std::io::{self, Write as _};
 

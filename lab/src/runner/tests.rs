@@ -81,7 +81,7 @@ impl Measure for Scripted {
     }
 
     fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
-        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
+        Err(MeasureError::Run(format!("{} unexpected measurement, {attempt}", case.label())))
     }
 }
 
@@ -212,7 +212,7 @@ fn agenda_only_and_estimate() {
     let agenda = Agenda::new(&plan, &[], Some(" b 1000000 B over rate=10M,delay=5ms,loss=2%"), false);
     assert_eq!((agenda.cases().count(), agenda.warm_ups().count(), agenda.settled_of_total()), (2, 1, (0, 2)));
     let estimate = Estimate::of(&plan, &agenda, NonZeroUsize::MIN);
-    // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms there and back.
+    // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms of round trip.
     assert!((estimate.least - 3.0 * (0.8 * 1500.0 / 1472.0 / 0.98 + 0.01)).abs() < 1e-9, "{estimate:?}");
     assert_eq!(estimate.most, 180.0);
     let two = NonZeroUsize::new(2).expect("two");

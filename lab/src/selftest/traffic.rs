@@ -104,7 +104,7 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<ReceivedDatagra
 }
 
 /// Sends `count` datagrams, one each `interval`, to a host that sends them back; returns the round-trip time of each
-/// that came back.
+/// with an echo.
 pub(super) fn echo(from: &UdpSocket, to: &UdpSocket, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
     let address = to.local_addr()?;
     thread::scope(|scope| {

@@ -56,7 +56,7 @@ pub struct Series {
 pub struct SimSweep {
     /// Its name: that of the picture's file.
     pub name: String,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub vary: Vary,
     /// The values; one without a value if time is the axis.
     pub points: Vec<SimPoint>,

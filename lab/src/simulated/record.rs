@@ -198,7 +198,7 @@ impl Ids {
 }
 
 impl SimCase {
-    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
+    /// Returns 16 hexadecimal digits that identify the run, independent of its plan and sweep. The cap
     /// is excluded, unless every run lasts to it: a finished run is not repeated when more time is given.
     pub fn id(&self) -> String {
         Ids::of(&self.scenario, self.span_seconds, self.cap_seconds).of_seed(self.seed)

@@ -200,7 +200,7 @@ pub(crate) fn now() -> String {
     Timestamp::now().round(Unit::Second).unwrap_or_default().to_string()
 }
 
-/// Makes a run with real programs, and repeats one that is invalid or in which a program gave up.
+/// Makes a run with real programs, and repeats invalid runs and those in which a program gave up.
 fn emulate(
     case: &SimCase,
     measure: &dyn Measure,

@@ -16,7 +16,7 @@ fn by_id(records: &[SimRecord]) -> ById<'_> {
     records.iter().map(|record| (record.id.as_str(), record)).collect()
 }
 
-/// Returns the runs of a series at a point that are drawn: those of the build of the last one.
+/// Returns the drawn runs of a series at a point: those of the build of the last one.
 fn runs<'a>(ids: impl IntoIterator<Item = impl AsRef<str>>, records: &ById<'a>) -> Vec<&'a SimRecord> {
     let found = ids.into_iter().filter_map(|id| records.get(id.as_ref()).copied());
     let mut found = found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect();

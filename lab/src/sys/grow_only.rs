@@ -58,7 +58,7 @@ fn keep(layout: &Layout) -> Vec<u8> {
     [load_double(1, 1, 0), load_word(0, 1, layout.window), EXIT].concat()
 }
 
-/// Below `snd_ssthresh`, `snd_cwnd += acked`. From there on `snd_cwnd_cnt += acked`, and one packet more for each
+/// Below `snd_ssthresh`, `snd_cwnd += acked`. Above it, `snd_cwnd_cnt += acked`, and one packet more for each
 /// window of them.
 fn grow(layout: &Layout) -> Vec<u8> {
     let &Layout { window, threshold, count, .. } = layout;

@@ -39,7 +39,7 @@ pub(crate) fn new_host() -> io::Result<()> {
 /// namespace.
 ///
 /// # Errors
-/// None that is known.
+/// None known.
 pub(crate) fn reap_children() -> io::Result<()> {
     // SAFETY: ignoring a signal runs no code.
     if unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) } == libc::SIG_ERR {

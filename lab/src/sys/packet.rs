@@ -97,7 +97,7 @@ impl PacketSocket {
     /// Returns the frames that the kernel dropped so far because the ring was full.
     ///
     /// # Errors
-    /// None that is known.
+    /// None known.
     pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = libc::socklen_t::try_from(mem::size_of_val(&counts)).expect("counts are small");

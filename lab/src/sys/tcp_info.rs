@@ -15,7 +15,7 @@ const TIMESTAMPS: u8 = 1;
 /// The state of a sending connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
-    /// IP bytes sent that are not acknowledged: segments times their largest size.
+    /// Unacknowledged IP bytes: segments times their largest size.
     pub(crate) in_flight: u64,
     /// Segments retransmitted so far.
     pub(crate) resent: u64,

@@ -24,9 +24,9 @@ pub(crate) use runs::{CellPosition, RunEntry};
 pub enum Measured {
     /// Files moved over links.
     Links(Box<LinkPlan>, Vec<Record>),
-    /// Codes that were timed.
+    /// Timed codes.
     Codes(Box<CodePlan>, Vec<CodeRecord>),
-    /// Flows that were simulated.
+    /// Simulated or emulated flows.
     Simulated(Box<SimPlan>, Vec<SimRecord>),
 }
 
@@ -75,7 +75,7 @@ impl Measured {
         }
     }
 
-    /// Returns whether a run needs the machine for itself: programs in real time, or code that is timed.
+    /// Returns whether a run needs the machine for itself: programs in real time, or timed codes.
     pub(crate) fn needs_quiet(&self) -> bool {
         match self {
             Self::Links(..) | Self::Codes(..) => true,

@@ -97,7 +97,7 @@ impl Testbed {
         };
         let (wires, ()) = NamespaceThread::new("wires", new_network).map_err(failed("wires"))?;
         let no_servers = directory.path().join("resolv.conf");
-        fs::write(&no_servers, "# No name server can be reached from here.\n").map_err(in_directory)?;
+        fs::write(&no_servers, "# No name server is reachable.\n").map_err(in_directory)?;
         let (mut hosts, mut cables, mut tunnels) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in names.iter().enumerate() {
             let table = directory.path().join(format!("hosts-{index}"));

@@ -7,10 +7,10 @@ use super::course::Course;
 use super::record::{Data, Record};
 use super::words;
 
-/// A quantity that is drawn over time.
+/// A quantity drawn over time.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Its name, as in the trace if it is there.
+    /// Its name, that of the trace if possible.
     pub(crate) key: &'static str,
     /// Its title with the unit in which it is drawn.
     pub(crate) title: &'static str,

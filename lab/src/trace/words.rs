@@ -1,6 +1,6 @@
 //! Descriptions of names in a trace.
 
-/// The longest unknown name that is shown.
+/// The longest shown unknown name.
 const LONGEST: usize = 40;
 
 /// Returns the action of a controller, by its mode and phase (`ControllerState` of the engine).

@@ -108,7 +108,7 @@ mod tests {
             Store::open(&home.path().join(name)).expect("a new directory")
         };
         let _simulated = put("one", "[[flow]]\nname = \"a\"\nprofile = \"auto\"\nsize = \"1MB\"");
-        drop(measurement_lock.play().expect("that is in virtual time"));
+        drop(measurement_lock.play().expect("it runs in virtual time"));
         let real = put("two", "[[flow]]\nname = \"a\"\npeer = \"tcp-cubic\"\nsize = \"1MB\"");
         let refused = measurement_lock.play().expect_err("it runs").to_string();
         assert!(refused.starts_with("lab-results/two runs, and real programs"), "{refused}");

@@ -56,7 +56,7 @@ GOES = 4
 
 
 def wait_ended(page, before):
-    """Waits for the end of a run over links that adds to so many records; returns whether every case has a valid run."""
+    """Waits for the end of a run over links with more than this number of records; returns whether every case has a valid run."""
     ended = r"""(before) => {
         const stage = document.querySelector("#run-stage");
         const records = Number(/(\d+) records? in/.exec(stage.textContent)?.[1]);
@@ -289,7 +289,7 @@ class Testing(harness.Case):
         """downpour, the kernel's TCP and a copier over emulated links, whose numbers are those of the records."""
         peers = ["tcp-cubic", "downpour-auto", "scp-cubic"]
         scratch = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        trunning =  of_runs(MEMORY)
+        existing = of_runs(MEMORY)
         lab = self.lab(environment={"TMPDIR": str(scratch)})
         page = self.view(lab, "testing")
         page.check("input[value=links]")
@@ -310,9 +310,9 @@ class Testing(harness.Case):
         before = records(lab, name)
         self.assertTrue(0 < len(before) < 9, len(before))
         self.assertEqual(lab.children(), [])
-        running =  [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.directory)]
+        running = [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.directory)]
         self.assertEqual(running, [str(lab.pid)], "only the lab is left")
-        self.assertEqual((list(scratch.glob("downpour-lab-*")), of_runs(MEMORY) - there), ([], set()))
+        self.assertEqual((list(scratch.glob("downpour-lab-*")), of_runs(MEMORY) - existing), ([], set()))
         all = self.run_to_the_end(lab, page, name, "Continue", peers)
         self.assertEqual(all[: len(before)], before)
         self.numbers_are_those_of(page, all, peers, 3)

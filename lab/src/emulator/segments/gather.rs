@@ -1,4 +1,4 @@
-//! Gathers consecutive segments that are due into runs.
+//! Gathers consecutive due segments into runs.
 
 use netsim::{Ecn, Time};
 

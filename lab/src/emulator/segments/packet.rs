@@ -55,7 +55,7 @@ pub struct SuperPacket {
 pub struct Segment {
     /// The packet that contains it.
     pub packet: Arc<SuperPacket>,
-    /// Its number there, from 0.
+    /// Its number in the packet, from 0.
     pub index: u32,
 }
 
@@ -198,7 +198,7 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
     if version == 4 && (bytes[9] != protocol || is_fragment) {
         return Err(PacketError::Offload);
     }
-    // The checksum field is inside the packet, and so is everything read here.
+    // The checksum field is inside the packet, and so are all bytes read below.
     let transport = &bytes[start..];
     let header = match vnet.offload {
         Offload::Tcp => usize::from(transport[12] >> 4) * 4,

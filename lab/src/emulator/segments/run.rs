@@ -1,4 +1,4 @@
-//! Neighbouring segments that are delivered as one packet.
+//! Neighbouring segments, delivered as one packet.
 
 use std::sync::Arc;
 
@@ -108,7 +108,8 @@ impl SegmentRun {
         }
     }
 
-    /// Turns the TCP or UDP header into that of the run: from there on the packet has `whole` bytes, the run `length`.
+    /// Turns the TCP or UDP header into that of the run: from `start` on the packet has `whole` bytes, the run
+    /// `length`.
     fn write_transport(&self, header: &mut [u8], whole: usize, length: usize) {
         let packet = &*self.packet;
         match packet.vnet.offload {

@@ -25,7 +25,7 @@ pub enum Offload {
 /// The header before a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// If the checksum is left to the device: where the summed part starts, and the offset of the field from there.
+    /// If the checksum is left to the device: the start of the summed part, and the offset of the field from it.
     pub checksum: Option<(u16, u16)>,
     /// How to split.
     pub offload: Offload,

@@ -1,4 +1,4 @@
-//! A file that is read during its writing.
+//! A file read during its writing.
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -27,7 +27,7 @@ export function link(parts, back) {
   const keys = Object.entries(parts).filter(([key, value]) => value && key !== "marks" && key !== "other");
   if (parts.marks) keys.push([parts.marks.endsWith("%") ? "mark" : "mark-above", parts.marks]);
   const all = [...keys.map(([key, value]) => `${key}=${value}`), ...split(parts.other)];
-  const forward =  all.join(",") || "perfect";
+  const forward = all.join(",") || "perfect";
   if (!back.trim()) return forward;
   const own = split(back);
   const isOwn = (/** @type {string} */ part) => own.some((other) => other.split("=")[0] === part.split("=")[0]);

@@ -80,7 +80,7 @@ async function follow(path, heard, watcher) {
 }
 
 /**
- * Requests the events after the last one: `null` if there will be no more, `undefined` without an answer, which the
+ * Requests the events after the last one: `null` at the end of the topic, `undefined` without an answer, which the
  * page shows. @param {string} path @param {number | null} last @param {{ isOver: boolean }} watcher
  */
 async function news(path, last, watcher) {

@@ -412,7 +412,7 @@ mod tests {
                      vary = \"size\"\nvalues = [\"10KB\"]\n";
         let refused = room.start(&written(codes)).expect_err("it would be disturbed").to_string();
         assert!(refused.starts_with("a demonstration plays"), "{refused}");
-        room.start(&written(plans::tests::PLAN)).expect("that is in virtual time");
+        room.start(&written(plans::tests::PLAN)).expect("it runs in virtual time");
         drop(playing);
         room.start(&written(codes)).expect("nothing plays");
     }

@@ -115,12 +115,12 @@ impl IsalCode {
         rng.shuffle(&mut ids);
         let lost = &ids[..REPAIRS as usize];
         let symbols = self.symbols();
-        let came: Vec<usize> = (0..k + REPAIRS as usize).filter(|id| !lost.contains(id)).collect();
+        let received: Vec<usize> = (0..k + REPAIRS as usize).filter(|id| !lost.contains(id)).collect();
         let inputs: Vec<&[u8]> =
-            came.iter().map(|&id| symbols.get(id).copied().unwrap_or_else(|| &self.repairs[id - k])).collect();
+            received.iter().map(|&id| symbols.get(id).copied().unwrap_or_else(|| &self.repairs[id - k])).collect();
         let mut made = vec![vec![0; SYMBOL_SIZE]; lost.len()];
         let (solved, took) = timed(|| {
-            let rows = came.iter().flat_map(|&id| &self.matrix[id * k..][..k]).copied().collect();
+            let rows = received.iter().flat_map(|&id| &self.matrix[id * k..][..k]).copied().collect();
             let inverse = self.library.inverse(rows, k)?;
             let wanted: Vec<u8> = lost.iter().flat_map(|&id| &inverse[id * k..][..k]).copied().collect();
             self.library.combine(&self.library.tables(&wanted, k), &inputs, &mut made);

@@ -144,12 +144,12 @@ impl<'a> Receiver<'a> {
         let mut ids = Ids::new(self.arrivals, k, self.encoder.symbol_limit(), &mut rng);
         let mut block = Block::new_missing(k, size, vec![0xee; self.source.bytes().len()]);
         let mut decoder = self.code.decoder(k, size).map_err(Failure::at(self.code))?;
-        let mut came = 0;
+        let mut received = 0;
         // A decoder requests only symbols that it needs for certain, so it cannot decode without them.
         while let Progress::Need(more) = decoder.recover(&mut block) {
             for _ in 0..more {
-                let Some(esi) = ids.next(&mut rng).filter(|_| came < MOST * k.max(100)) else { return Ok(None) };
-                came += 1;
+                let Some(esi) = ids.next(&mut rng).filter(|_| received < MOST * k.max(100)) else { return Ok(None) };
+                received += 1;
                 if let Some(symbol) = self.source.symbol(esi) {
                     block.insert(esi, symbol);
                 } else {
@@ -159,7 +159,7 @@ impl<'a> Receiver<'a> {
             }
         }
         if block == *self.source {
-            Ok(Some(came - k))
+            Ok(Some(received - k))
         } else {
             Err(Failure::new(format_args!("{}, k = {k}: decoded to wrong bytes", self.code)))
         }
