@@ -324,7 +324,7 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
         html,
         "<h2>{} scenario</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
          <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
-        if plan.base.is_emulated() { "emulated" } else { "simulated" },
+        if plan.base.is_emulated() { "Emulated" } else { "Simulated" },
         escaped(&lists::each_once(records.iter().map(|record| record.version.as_str()))),
         lists::from_to(records.iter().map(|record| record.date.as_str())),
         records.len(),
