@@ -1,4 +1,4 @@
-// The output of one end of a transfer for the lab: lines of JSON, read as `Said` of src/peers/own.rs.
+// The output of one end of a transfer for the lab: lines of JSON, read as `PeerMessage` of src/peers/own.rs.
 #pragma once
 
 #include <cstdint>

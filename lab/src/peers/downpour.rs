@@ -62,7 +62,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, fixed_rate: bool) -> Resul
     receive.arg("--into").arg(run.stage.target_directory());
     let mut receiver = run.start_read(run.to, receive)?;
     // The ticket is written before the first line is printed.
-    run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
+    run.wait_for_line(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
     let mut send = run.downpour("send");
     send.args(["--quiet", "--to", "--profile", profile, "--ticket-file"]).arg(ticket);
     if fixed_rate {
@@ -75,7 +75,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, fixed_rate: bool) -> Resul
     send.arg(run.stage.source());
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    let ((), at) = run.said(&mut receiver, &mut [&mut sender], |line| is(line, "file").then_some(()))?;
+    let ((), at) = run.wait_for_line(&mut receiver, &mut [&mut sender], |line| is(line, "file").then_some(()))?;
     Ok(at)
 }
 

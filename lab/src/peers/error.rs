@@ -52,24 +52,24 @@ pub enum PeerError {
         peer: &'static str,
     },
     /// One of its programs exited before the file had arrived, or with an error.
-    #[error("{program} failed with {status}: {said}")]
+    #[error("{program} failed with {status}: {output}")]
     Failed {
         /// The program.
         program: String,
         /// Its exit status.
         status: ExitStatus,
         /// The end of its output.
-        said: String,
+        output: String,
     },
     /// One of its programs does not listen in time.
-    #[error("{program} does not listen within {seconds} s: {said}")]
-    Deaf {
+    #[error("{program} does not listen within {seconds} s: {output}")]
+    NotListening {
         /// The program.
         program: String,
         /// The time limit, in seconds.
         seconds: u64,
         /// The end of its output.
-        said: String,
+        output: String,
     },
     /// One of its programs printed an unexpected line.
     #[error("unexpected output of {program}: {line:?}")]

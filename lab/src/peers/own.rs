@@ -189,20 +189,20 @@ impl PeerMessage {
 
 /// Returns the next line of one of them.
 fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<PeerMessage, Unfinished> {
-    let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
+    let (line, _) = run.wait_for_line(process, others, |line| Some(line.to_owned()))?;
     let program = process.name.clone();
     serde_json::from_str(&line).map_err(|_| PeerError::UnexpectedOutput { program, line }.into())
 }
 
-fn unexpected_output(process: &Process, said: &PeerMessage) -> Unfinished {
-    PeerError::UnexpectedOutput { program: process.name.clone(), line: format!("{said:?}") }.into()
+fn unexpected_output(process: &Process, message: &PeerMessage) -> Unfinished {
+    PeerError::UnexpectedOutput { program: process.name.clone(), line: format!("{message:?}") }.into()
 }
 
 /// Returns the port on which a receiver listens.
 pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16, Unfinished> {
     match next(run, receiver, &mut [])? {
         PeerMessage::Listening(port) => Ok(port),
-        said => Err(unexpected_output(receiver, &said)),
+        message => Err(unexpected_output(receiver, &message)),
     }
 }
 
@@ -214,7 +214,7 @@ pub(super) fn congestion(
 ) -> Result<String, Unfinished> {
     match next(run, sender, others)? {
         PeerMessage::Congestion(name) => Ok(name),
-        said => Err(unexpected_output(sender, &said)),
+        message => Err(unexpected_output(sender, &message)),
     }
 }
 
@@ -226,7 +226,7 @@ pub(super) fn complete(
 ) -> Result<Duration, Unfinished> {
     match next(run, receiver, others)? {
         PeerMessage::Complete(at) => Ok(Duration::from_nanos(at)),
-        said => Err(unexpected_output(receiver, &said)),
+        message => Err(unexpected_output(receiver, &message)),
     }
 }
 
@@ -238,6 +238,6 @@ pub(super) fn stamps(
 ) -> Result<Vec<u64>, Unfinished> {
     match next(run, process, others)? {
         PeerMessage::Stamps(times) => Ok(times),
-        said => Err(unexpected_output(process, &said)),
+        message => Err(unexpected_output(process, &message)),
     }
 }

@@ -173,8 +173,8 @@ impl<'a> TransferRun<'a> {
                 return Err(ended_early(process).into());
             }
             if clock::now() > begun + self.patience {
-                let (program, said) = (process.name.clone(), process.last_output());
-                return Err(PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into());
+                let (program, output) = (process.name.clone(), process.last_output());
+                return Err(PeerError::NotListening { program, seconds: self.patience.as_secs(), output }.into());
             }
             thread::sleep(PERIOD);
         }
@@ -206,7 +206,7 @@ impl<'a> TransferRun<'a> {
     }
 
     /// Waits for a line of `process` for which `wanted` returns a value. None of the others may fail before.
-    pub(super) fn said<T>(
+    pub(super) fn wait_for_line<T>(
         &self,
         process: &mut Process,
         others: &mut [&mut Process],
@@ -284,8 +284,8 @@ impl<'a> TransferRun<'a> {
         if self.started.is_some() {
             return Unfinished::Cap;
         }
-        let (program, said) = (process.name.clone(), process.last_output());
-        PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into()
+        let (program, output) = (process.name.clone(), process.last_output());
+        PeerError::NotListening { program, seconds: self.patience.as_secs(), output }.into()
     }
 
     /// Returns this percentage of the path's rate.
@@ -302,9 +302,9 @@ impl<'a> TransferRun<'a> {
 }
 
 fn ended_early(process: &mut Process) -> PeerError {
-    let (program, said) = (process.name.clone(), process.last_output());
+    let (program, output) = (process.name.clone(), process.last_output());
     match process.settled() {
-        Ok(status) => PeerError::Failed { program, status, said },
+        Ok(status) => PeerError::Failed { program, status, output },
         Err(error) => PeerError::System { operation: program, error },
     }
 }

@@ -85,7 +85,7 @@ fn cap_kills_all_started_processes() {
             command.arg(target);
             let mut process = run.start_read(run.to, command)?;
             run.start_clock();
-            let (stray, _) = run.said(&mut process, &mut [], |line| line.trim().parse().ok())?;
+            let (stray, _) = run.wait_for_line(&mut process, &mut [], |line| line.trim().parse().ok())?;
             *STRAY.lock().expect("one test") = Some(stray);
             run.exit(&mut process, &mut [])
         }),
@@ -128,8 +128,8 @@ fn line_reads_one_line_at_a_time() {
         play: PeerKind::File(|run| {
             let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
             run.start_clock();
-            run.said(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
-            let ((), at) = run.said(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
+            run.wait_for_line(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
+            let ((), at) = run.wait_for_line(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
             Ok(at)
         }),
         ..COPY

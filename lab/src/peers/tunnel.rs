@@ -58,7 +58,7 @@ fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, fixed_rate: bool) -> Re
     run.patience = LOGIN;
     let mut client = run.start_read(run.from, tunnel)?;
     let mut process = server.process;
-    run.said(&mut client, &mut [&mut process], |line| is_open(line).then_some(()))?;
+    run.wait_for_line(&mut client, &mut [&mut process], |line| is_open(line).then_some(()))?;
     Ok(Carrier { entry, congestion: None, processes: vec![client, process] })
 }
 

@@ -258,7 +258,7 @@ impl<'a> Plot<'a> {
             // Not at the positions of another's markers.
             for mark in series.marks.iter().skip((2 * rank + 1) * every / 6 % every).step_by(every) {
                 let (x, y) = self.place(mark);
-                canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
+                canvas.point(series, mark.x, &self.description(series, mark), [x, y], self.marker);
             }
             return;
         }
@@ -267,7 +267,7 @@ impl<'a> Plot<'a> {
             let x = x + apart;
             // Bars at the same position have ends of different widths.
             canvas.bar(x, [self.y(mark.low), self.y(mark.high)], 3.0 + 1.5 * rank as f64, stroke);
-            canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
+            canvas.point(series, mark.x, &self.description(series, mark), [x, y], self.marker);
             if mark.is_bound {
                 self.beyond(canvas, x, y, stroke.colour);
             } else if mark.bar_is_bound {
@@ -278,7 +278,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns the description of a point: `auto, 5: 1.23 (1.1 to 1.4)`.
-    fn said(&self, series: &Series, mark: &Mark) -> String {
+    fn description(&self, series: &Series, mark: &Mark) -> String {
         let tick = self.chart.x.ticks.iter().find(|(x, _)| *x == mark.x);
         let at = tick.map_or_else(|| short(mark.x), |(_, label)| label.clone());
         let over = if mark.is_bound { "beyond " } else { "" };
