@@ -41,6 +41,7 @@ fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     send.args(["-I", &run.from.address().to_string(), "-M", &run.to.address().to_string()]).arg(run.stage.source());
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    let ((), at) = run.wait_for_line(&mut receiver, &mut [&mut sender], |line| line.starts_with("RESULT;").then_some(()))?;
+    let ((), at) =
+        run.wait_for_line(&mut receiver, &mut [&mut sender], |line| line.starts_with("RESULT;").then_some(()))?;
     Ok(at)
 }
