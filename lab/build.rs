@@ -1,4 +1,4 @@
-//! What measures: the commit, and digests of the sources on which results depend.
+//! The identity of a build: its commit, and digests of the sources on which results depend.
 
 #[path = "../crates/cli/commit.rs"]
 mod commit;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a kind of result depends on: the name of its digest, and crates of the product.
+/// The kinds of results: the name of a digest, and the crates of the product on which it depends.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("BUILD_CODES", &["erasure"]),
     ("BUILD_SIMULATED", &["erasure", "netsim", "sim", "transport"]),
@@ -35,7 +35,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Adds the sources of a directory but for tests, in the order of their names.
+/// Adds the sources of a directory except tests, ordered by name.
 fn add(directory: &Path, name: &str, digest: &mut blake3::Hasher) -> io::Result<()> {
     let mut items = fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     items.sort_by_key(fs::DirEntry::file_name);

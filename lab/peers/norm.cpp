@@ -3,7 +3,7 @@
 //   lab-norm send ADDRESS PORT BITS_PER_SECOND PARITY FILE
 //   lab-norm receive ADDRESS PORT DIRECTORY FILE
 //
-// The sender goes on answering until it is ended: only the receiver knows when it has all.
+// The sender answers until it is killed: only the receiver knows when the file is complete.
 
 #include <cstring>
 #include <string>
@@ -25,7 +25,7 @@ constexpr unsigned SOCKET_BUFFER = 4u << 20;
 NormEvent next(NormInstanceHandle instance) {
     NormEvent event{};
     if (!NormGetNextEvent(instance, &event)) {
-        fail("NORM", "it ended by itself");
+        fail("NORM", "unexpected end of events");
     }
     return event;
 }
@@ -33,24 +33,24 @@ NormEvent next(NormInstanceHandle instance) {
 int send(NormInstanceHandle instance, const char *address, UINT16 port, double rate, int parity, const char *path) {
     NormSessionHandle session = NormCreateSession(instance, address, port, 1);
     if (session == NORM_SESSION_INVALID) {
-        fail(address, "no session");
+        fail(address, "cannot start a session");
     }
-    // Its own port is a free one, on which the receiver's answers come: both ends may be on one host.
+    // Its own port, to which the receiver answers, is a free one: both ends may be on one host.
     NormSetTxOnly(session, true);
     NormSetTxRate(session, rate);
     NormSetCongestionControl(session, false);
-    // With a single receiver there is nobody whose answer could make another one's needless.
+    // With a single receiver no answer makes another one superfluous.
     NormSetBackoffFactor(session, 0.0);
-    // It never stops asking whether something is missing.
+    // It asks for missing packets without end.
     NormSetTxRobustFactor(session, -1);
     NormSetTxCacheBounds(session, BUFFER, 1, 4);
     if (!NormStartSender(session, 1, BUFFER, SEGMENT, BLOCK, PARITY)) {
-        fail(address, "the sender does not start");
+        fail(address, "cannot start the sender");
     }
     NormSetTxSocketBuffer(session, SOCKET_BUFFER);
     NormSetAutoParity(session, static_cast<unsigned char>(parity));
     if (NormFileEnqueue(session, path) == NORM_OBJECT_INVALID) {
-        fail(path, "cannot be sent");
+        fail(path, "cannot send");
     }
     for (;;) {
         next(instance);
@@ -60,24 +60,24 @@ int send(NormInstanceHandle instance, const char *address, UINT16 port, double r
 int receive(NormInstanceHandle instance, const char *address, UINT16 port, const char *directory, const char *path) {
     NormSessionHandle session = NormCreateSession(instance, address, port, 2);
     if (session == NORM_SESSION_INVALID || !NormSetCacheDirectory(instance, directory)) {
-        fail(directory, "no session with files here");
+        fail(directory, "cannot start a session with files in this directory");
     }
     NormSetDefaultUnicastNack(session, true);
     // The first packets may be the lost ones.
     NormSetDefaultSyncPolicy(session, NORM_SYNC_ALL);
     if (!NormStartReceiver(session, BUFFER)) {
-        fail(address, "the receiver does not start");
+        fail(address, "cannot start the receiver");
     }
     NormSetRxSocketBuffer(session, SOCKET_BUFFER);
     say_listening(port);
     for (;;) {
         const NormEvent event = next(instance);
         if (event.type == NORM_RX_OBJECT_ABORTED) {
-            fail(path, "the receiver gave up");
+            fail(path, "transfer aborted");
         }
         if (event.type == NORM_RX_OBJECT_COMPLETED) {
             if (!NormFileRename(event.object, path)) {
-                fail(path, "the file cannot be given its name");
+                fail(path, "cannot rename the received file");
             }
             say_complete();
             return 0;
@@ -90,7 +90,7 @@ int receive(NormInstanceHandle instance, const char *address, UINT16 port, const
 int main(int count, char **words) {
     NormInstanceHandle instance = NormCreateInstance();
     if (instance == NORM_INSTANCE_INVALID) {
-        fail("NORM", "it does not start");
+        fail("NORM", "cannot start");
     }
     if (count == 7 && std::strcmp(words[1], "send") == 0) {
         return send(instance, words[2], static_cast<UINT16>(std::stoul(words[3])), std::stod(words[4]),

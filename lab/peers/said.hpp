@@ -1,4 +1,4 @@
-// What one end of a transfer prints for the lab that started it: lines of JSON, as `Said` of src/peers/own.rs reads them.
+// The output of one end of a transfer for the lab: lines of JSON, read as `PeerMessage` of src/peers/own.rs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ inline void say_listening(unsigned port) {
     std::fflush(stdout);
 }
 
-// The receiver has the last byte now, on the clock that all processes of the machine share.
+// The receiver has the last byte at this time of the clock shared by all processes of the machine.
 inline void say_complete() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -21,7 +21,7 @@ inline void say_complete() {
     std::fflush(stdout);
 }
 
-[[noreturn]] inline void fail(const char *what, const char *why) {
-    std::fprintf(stderr, "%s: %s\n", what, why);
+[[noreturn]] inline void fail(const char *subject, const char *reason) {
+    std::fprintf(stderr, "%s: %s\n", subject, reason);
     std::exit(1);
 }

@@ -14,7 +14,7 @@
 
 namespace {
 
-// Bytes under way at most, and the packets that they are: no path of the lab holds more.
+// The most bytes in flight, and their packets: no path of the lab holds more.
 constexpr int WINDOW = 64 << 20;
 constexpr int PACKETS = WINDOW / 1456;
 constexpr int SOCKET_BUFFER = 4 << 20;
@@ -24,14 +24,14 @@ sockaddr_in at(const char *address, unsigned port) {
     result.sin_family = AF_INET;
     result.sin_port = htons(static_cast<uint16_t>(port));
     if (inet_pton(AF_INET, address, &result.sin_addr) != 1) {
-        fail(address, "not an IPv4 address");
+        fail(address, "invalid IPv4 address");
     }
     return result;
 }
 
-void check(int result, const char *what) {
+void check(int result, const char *operation) {
     if (result == UDT::ERROR) {
-        fail(what, UDT::getlasterror().getErrorMessage());
+        fail(operation, UDT::getlasterror().getErrorMessage());
     }
 }
 
@@ -40,7 +40,7 @@ UDTSOCKET open() {
     const auto set = [socket](UDTOpt option, int value) {
         check(UDT::setsockopt(socket, 0, option, &value, sizeof value), "socket option");
     };
-    // The window first: a buffer larger than it is cut down to it.
+    // The window first: it caps the buffer.
     set(UDT_FC, PACKETS);
     set(UDT_SNDBUF, WINDOW);
     set(UDT_RCVBUF, WINDOW);
@@ -64,14 +64,14 @@ int send(const char *address, unsigned port, int64_t size, const char *path) {
 }
 
 int receive(const char *address, int64_t size, const char *path) {
-    sockaddr_in here = at(address, 0);
+    sockaddr_in local = at(address, 0);
     const UDTSOCKET listener = open();
-    check(UDT::bind(listener, reinterpret_cast<const sockaddr *>(&here), sizeof here), address);
+    check(UDT::bind(listener, reinterpret_cast<const sockaddr *>(&local), sizeof local), address);
     check(UDT::listen(listener, 1), address);
-    int length = sizeof here;
-    check(UDT::getsockname(listener, reinterpret_cast<sockaddr *>(&here), &length), address);
+    int length = sizeof local;
+    check(UDT::getsockname(listener, reinterpret_cast<sockaddr *>(&local), &length), address);
     std::fstream file(path, std::ios::out | std::ios::binary | std::ios::trunc);
-    say_listening(ntohs(here.sin_port));
+    say_listening(ntohs(local.sin_port));
     const UDTSOCKET socket = UDT::accept(listener, nullptr, nullptr);
     if (socket == UDT::INVALID_SOCK) {
         fail(address, UDT::getlasterror().getErrorMessage());
@@ -82,10 +82,10 @@ int receive(const char *address, int64_t size, const char *path) {
     }
     file.close();
     if (!file) {
-        fail(path, "cannot be written");
+        fail(path, "cannot write");
     }
     say_complete();
-    // Waits for the sender, which waits until it knows.
+    // Waits for the sender, which waits for the last acknowledgement.
     char none = 0;
     UDT::recv(socket, &none, 1, 0);
     return 0;

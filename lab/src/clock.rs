@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Returns the time on `CLOCK_MONOTONIC`: since a moment that is the same for all processes and network namespaces.
+/// Returns the time on `CLOCK_MONOTONIC`: since an instant common to all processes and network namespaces.
 pub(crate) fn now() -> Duration {
     read(ClockId::Monotonic)
 }
 
-/// Reads a clock; none of those read here is ever negative.
+/// Reads a clock; the clocks in use are never negative.
 pub(crate) fn read(clock: ClockId) -> Duration {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(clock);
     Duration::new(tv_sec.unsigned_abs(), u32::try_from(tv_nsec).unwrap_or_default())

@@ -14,10 +14,10 @@ pub const VARIABLE: &str = "LAB_CONTROL";
 const ON: &[u8] = b"impair on";
 const OFF: &[u8] = b"impair off";
 
-/// Listens in `directory` for orders to an emulator, for the lifetime of the process; returns the path of the socket.
+/// Listens in `directory` for commands to an emulator, for the lifetime of the process; returns the path of the socket.
 ///
 /// # Errors
-/// A socket that cannot be made there.
+/// A socket that cannot be created.
 pub fn listen(directory: &Path, control: EmulatorHandle) -> io::Result<PathBuf> {
     let path = directory.join("control");
     let socket = UnixDatagram::bind(&path)?;
@@ -29,7 +29,7 @@ pub fn listen(directory: &Path, control: EmulatorHandle) -> io::Result<PathBuf> 
                 OFF => control.set_impaired(false),
                 _ => continue,
             }
-            // A sender that does not wait for the answer needs none.
+            // The sender may not wait for the answer.
             let _ = sender.as_pathname().map(|sender| socket.send_to(b"done", sender));
         }
     })?;

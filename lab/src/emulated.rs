@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::emulator::{Emulator, EmulatorHandle, EmulatorReport};
 use crate::layout::Layout;
-use crate::testbed::{Host, InterfaceCounts, SpaceError, Testbed};
+use crate::testbed::{Host, InterfaceCounts, Testbed, TestbedError};
 
 /// A network over which real programs run, until it is stopped or dropped.
 #[derive(Debug)]
 pub struct EmulatedNetwork {
-    // Before the hosts: packets that they send while they end are not part of the run.
+    // Dropped before the hosts: packets that they send while they end are not part of the run.
     emulator: Emulator,
     space: Testbed,
     links: Vec<String>,
@@ -24,15 +24,15 @@ pub struct EmulatedNetwork {
 pub enum EmulationError {
     /// No hosts.
     #[error(transparent)]
-    Space(#[from] SpaceError),
+    Space(#[from] TestbedError),
     /// No emulator between them.
     #[error("cannot start the emulator: {0}")]
     Emulator(#[from] io::Error),
 }
 
 impl EmulatedNetwork {
-    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::testbed::keep`] when its one
-    /// argument is `keep-host`.
+    /// Creates the hosts and starts the emulator. `keeper` is a program that calls [`crate::testbed::keep`] when its
+    /// one argument is `keep-host`.
     ///
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`crate::testbed::acquire`].
@@ -48,7 +48,7 @@ impl EmulatedNetwork {
         self.space.hosts()
     }
 
-    /// Returns a handle that gives orders to the emulator.
+    /// Returns a handle that sends commands to the emulator.
     pub fn control(&self) -> EmulatorHandle {
         self.emulator.control()
     }
@@ -57,7 +57,7 @@ impl EmulatedNetwork {
     pub fn stop(self) -> Observation {
         let Self { emulator, space, links, pairs, delays } = self;
         let report = emulator.stop();
-        // Counts that cannot be read show up as unexplained packets.
+        // Unreadable counts show up as unexplained packets.
         let cables = (0..space.hosts().len()).map(|host| space.cable_counts(host).unwrap_or_default()).collect();
         Observation { report, cables, links, pairs, delays }
     }
@@ -74,12 +74,12 @@ pub struct Observation {
     pub links: Vec<String>,
     /// The pairs of hosts that communicate, as indices of the hosts.
     pub pairs: Vec<(usize, usize)>,
-    /// Least delays of each pair, without queues: there and back.
+    /// Least delays of each pair, without queues: forward and backward.
     pub delays: Vec<[Duration; 2]>,
 }
 
 impl Observation {
-    /// Returns the hosts of each pair, and its least round-trip time. Hosts of no pair are together one of the shortest
+    /// Returns the hosts of each pair, and its least round-trip time. Hosts without a pair form one of the shortest
     /// time of all.
     pub(crate) fn round_trips(&self) -> Vec<(Vec<usize>, Duration)> {
         let sum = |delays: &[Duration; 2]| delays[0] + delays[1];

@@ -15,7 +15,7 @@ pub enum Code {
     Usage = 2,
     /// This machine lacks something: the right to make namespaces, a program.
     Lacking = 3,
-    /// It ran, but the machine did not keep up with the model, or a check failed.
+    /// The machine did not keep up with the model, or a check failed.
     Invalid = 4,
     /// Of `link`: the lab failed, not the command.
     LabFailed = 125,

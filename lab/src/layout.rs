@@ -24,7 +24,7 @@ pub struct Layout {
     pub fabric: Fabric<Packet>,
     /// The hosts in the model.
     pub nodes: Vec<NodeId>,
-    /// Least delays of each pair, without queues: there and back.
+    /// Least delays of each pair, without queues: forward and backward.
     pub delays: Vec<[Duration; 2]>,
     /// How hosts and emulator are connected.
     pub cables: CableKind,
@@ -50,7 +50,7 @@ pub enum LayoutError {
         error: Box<TopologyError>,
     },
     /// A topology without pairs.
-    #[error("{}: nobody talks: add a pair, [[pairs]] with from = \"...\" and to = \"...\"", .0.display())]
+    #[error("{}: no pairs: add one, [[pairs]] with from = \"...\" and to = \"...\"", .0.display())]
     NoPair(PathBuf),
     /// A trace that cannot be loaded.
     #[error(transparent)]
@@ -84,7 +84,8 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Creates pairs of hosts, `a1` and `b1`, `a2` and `b2` and so on, each with a link of its own as in [`Self::pair`].
+    /// Creates pairs of hosts, `a1` and `b1`, `a2` and `b2` and so on, each with a link of its own as in
+    /// [`Self::pair`].
     ///
     /// # Errors
     /// An invalid link, or a trace that cannot be read.
@@ -124,7 +125,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Creates the hosts and links of a topology that was read from `file`. Reads the traces that its links name.
+    /// Creates the hosts and links of a topology read from `file`. Reads the traces that its links name.
     ///
     /// # Errors
     /// No pair, or a trace that cannot be read.
@@ -151,7 +152,7 @@ impl Layout {
     }
 }
 
-/// Returns the sum of the delays on the way; a pair of a topology has one.
+/// Returns the sum of the delays of a path; a pair of a topology has one.
 fn least_delay(fabric: &mut Fabric<Packet>, from: NodeId, to: NodeId) -> Duration {
     let path = fabric.path(from, to).unwrap_or_default();
     path.into_iter().filter_map(|link| Some(fabric.link(link)?.config().delay)).sum()
@@ -179,7 +180,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_topology_gives_its_pairs_and_their_round_trip() {
+    fn topology_has_pairs_and_round_trips() {
         let file = Path::new("dumbbell.toml");
         let layout = Layout::of_topology(DUMBBELL.parse().unwrap(), file).unwrap();
         assert_eq!(layout.hosts, ["a1", "a2", "b1", "b2"]);
@@ -189,6 +190,6 @@ mod tests {
         assert_eq!(layout.links[..4], ["left>right", "right>left", "a1>left", "left>a1"]);
         let without = DUMBBELL.replace("pairs = [", "pairs = []\n#");
         let error = Layout::of_topology(without.parse().unwrap(), file).unwrap_err();
-        assert!(error.to_string().starts_with("dumbbell.toml: nobody talks: add a pair"), "{error}");
+        assert!(error.to_string().starts_with("dumbbell.toml: no pairs: add one"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! The lab: emulated links that real programs run over, and fair comparisons between them.
 //!
-//! - A single run: [`testbed`] makes hosts out of network nametestbeds, [`emulator`] runs a model of the network between
-//!   them in real time, [`emulated`] combines both, and [`verdict`] says whether the run shows what the model says.
+//! - A single run: [`testbed`] makes hosts out of network namespaces, [`emulator`] runs a model of the network between
+//!   them in real time, [`emulated`] combines both, and [`verdict`] states whether a run agrees with the model.
 //!   [`link`] is its command.
-//! - Comparisons: [`plan`] says what is measured, [`peers`] transfer files between hosts with the programs under test or
-//!   write over the connections that these carry, [`runner`] runs them, [`results`] stores the records, [`picture`] and
-//!   [`report`] show them. [`commands`] are the program's commands about plans.
+//! - Comparisons: [`plan`] describes the measurement, [`peers`] transfer files between hosts with the programs under
+//! test or write over the connections that these carry, [`runner`] runs them, [`results`] stores the records,
+//! [`picture`] and [`report`] show them. [`commands`] are the program's commands about plans.
 //! - Other kinds of plan: [`codes`] times erasure codes, without any link; [`simulated`] runs flows in the simulator.
 //!
 //! [`main`] is the whole program `downpour-lab`.

@@ -21,16 +21,16 @@ use crate::exit::{Code, Failure};
 use crate::layout::{Layout, read_topology};
 use crate::output::warn;
 use crate::summary::RunSummary;
-use crate::testbed::{CableKind, Host, RunDirectory, SpaceError, acquire, peer_of};
+use crate::testbed::{CableKind, Host, RunDirectory, TestbedError, acquire, peer_of};
 use crate::verdict::RunValidity;
 
-/// The environment variables with the address of the other side, and with the host's own.
+/// The environment variables with the addresses of the peer and of the host itself.
 const PEER_VARIABLE: &str = "LAB_PEER";
 const SELF_VARIABLE: &str = "LAB_SELF";
-/// How long the first command waits until that of the peer listens; it may be one that never does.
+/// How long the first command waits for the peer's to listen, which may never happen.
 const LISTENING_WITHIN: Duration = Duration::from_secs(2);
-const LOOK_EVERY: Duration = Duration::from_millis(5);
-/// How long the peer's command has to end by itself after the other has, and how long after it was asked to.
+const CHECK_EVERY: Duration = Duration::from_millis(5);
+/// The time for the peer's command to exit by itself after the first, and after SIGTERM.
 const FINISHES_WITHIN: Duration = Duration::from_millis(300);
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -43,7 +43,7 @@ enum CommandEvent {
 /// Runs the commands; returns the exit code of the first.
 ///
 /// # Errors
-/// An invalid link, a machine that makes no namespaces, a command that cannot be started.
+/// An invalid link, a machine without namespaces, a command that cannot be started.
 pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     let (mut layout, name) = layout(args)?;
     if args.fast {
@@ -51,17 +51,17 @@ pub fn run(args: &LinkArgs) -> Result<u8, Failure> {
     }
     let tasks = Tasks::new(args, &layout)?;
     if let Some(path) = &args.json {
-        // Open it now, not only after the commands have run.
+        // Opened before the commands run, to report errors early.
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
         file.map_err(|error| lab_failed(format_args!("cannot write {}: {error}", path.display())))?;
     }
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
-    // From here on signals are events: a user who interrupts the command wants to see the link's statistics.
+    // From now on signals are events: the link's statistics are printed after an interrupt too.
     let (events, happened) = channel();
-    hear_signals(events.clone()).map_err(lab_failed)?;
+    forward_signals(events.clone()).map_err(lab_failed)?;
     let keeper = std::env::current_exe().map_err(lab_failed)?;
     let network = EmulatedNetwork::start(layout, &keeper).map_err(|error| match error {
-        EmulationError::Space(SpaceError::Tun(error)) => Failure::new(Code::Lacking, error),
+        EmulationError::Space(TestbedError::Tun(error)) => Failure::new(Code::Lacking, error),
         error => lab_failed(error),
     })?;
     let directory = RunDirectory::new().map_err(lab_failed)?;
@@ -98,7 +98,7 @@ fn layout(args: &LinkArgs) -> Result<(Layout, String), Failure> {
     }
 }
 
-/// The commands to run, and where.
+/// The commands to run, and their hosts.
 struct Tasks<'a> {
     /// The pairs of hosts that communicate, as indices of the hosts.
     pairs: Vec<(usize, usize)>,
@@ -117,7 +117,7 @@ impl<'a> Tasks<'a> {
             })?;
             let place = layout.hosts.iter().position(|name| name == host).ok_or_else(|| {
                 let hosts = layout.hosts.join(", ");
-                Failure::new(Code::Usage, format_args!("--at {at}: there is no host {host}: the hosts are {hosts}"))
+                Failure::new(Code::Usage, format_args!("--at {at}: unknown host {host}: one of {hosts}"))
             })?;
             others.push((place, command));
         }
@@ -173,13 +173,13 @@ fn lab_failed(error: impl std::fmt::Display) -> Failure {
 
 fn not_started(program: &str, error: &io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => Failure::new(Code::NotFound, format_args!("{program}: there is no such command")),
+        io::ErrorKind::NotFound => Failure::new(Code::NotFound, format_args!("{program}: command not found")),
         _ => Failure::new(Code::NotStartable, format_args!("{program}: {error}")),
     }
 }
 
 /// Turns signals into events.
-fn hear_signals(events: Sender<CommandEvent>) -> io::Result<()> {
+fn forward_signals(events: Sender<CommandEvent>) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
@@ -192,7 +192,7 @@ fn hear_signals(events: Sender<CommandEvent>) -> io::Result<()> {
 }
 
 /// Waits until the command has opened a port, ended, or timed out. A signal ends everything: the first command has not
-/// begun.
+/// started.
 fn wait_until_listening(
     host: &Host,
     before: usize,
@@ -204,9 +204,9 @@ fn wait_until_listening(
         && host.listening().len() <= before
         && child.try_wait().is_ok_and(|status| status.is_none())
     {
-        if let Ok(CommandEvent::Signalled(signal)) = happened.recv_timeout(LOOK_EVERY) {
+        if let Ok(CommandEvent::Signalled(signal)) = happened.recv_timeout(CHECK_EVERY) {
             let code = u8::try_from(128 + signal).unwrap_or(Code::Other as u8);
-            return Err(Failure { code, message: "interrupted before the command began".to_owned() });
+            return Err(Failure { code, message: "interrupted before the command started".to_owned() });
         }
     }
     Ok(())
@@ -217,7 +217,7 @@ fn wait_until_listening(
 fn wait(mut child: Child, events: Sender<CommandEvent>, happened: &Receiver<CommandEvent>) -> io::Result<ExitStatus> {
     let pid = pid_of(&child);
     thread::Builder::new().name("command".to_owned()).spawn(move || {
-        // There is no receiver any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ = events.send(CommandEvent::Ended(child.wait()));
     })?;
     let mut signals = 0;
@@ -238,8 +238,8 @@ fn wait(mut child: Child, events: Sender<CommandEvent>, happened: &Receiver<Comm
     }
 }
 
-/// A command beside the first. When this is dropped, the command may end by itself, then it is asked to, then it is
-/// killed. It has to be waited for: a host ends when nothing of it is left, and an ended process counts until then.
+/// A command beside the first. When this is dropped, the command may exit by itself, then gets SIGTERM, then SIGKILL.
+/// It is waited for, since a host ends only when all of its processes are reaped.
 struct Background {
     child: Child,
     /// Name of its host.
@@ -254,7 +254,7 @@ impl Drop for Background {
             if let Ok(status) = child.wait()
                 && !status.success()
             {
-                warn(&format!("downpour-lab: the command on {place} failed: {status}"));
+                warn(&format!("downpour-lab: command on {place} failed: {status}"));
             }
             return;
         }
@@ -273,12 +273,12 @@ impl Drop for Background {
 fn has_ended_within(child: &mut Child, time: Duration) -> bool {
     let start = Instant::now();
     loop {
-        // One that cannot be waited for is gone.
+        // A process that cannot be waited for has ended.
         let ended = child.try_wait().map_or(true, |status| status.is_some());
         if ended || start.elapsed() > time {
             return ended;
         }
-        thread::sleep(LOOK_EVERY);
+        thread::sleep(CHECK_EVERY);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// The most values of a part that are all written.
+/// The most values of a part that are listed.
 const MOST: usize = 4;
 
 /// Returns `3 runs` if all are equal, otherwise `1 to 3 runs`; `None` if there are none.
@@ -26,14 +26,15 @@ pub(crate) fn from_to<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Strin
     format!("{}, {}", texts.clone().min().unwrap_or_default(), texts.max().unwrap_or_default())
 }
 
-/// Returns what these links, in their text form, consist of, without the part that an axis shows:
-/// `rate=20M,queue=1bdp|2bdp` where some differ in the queue.
+/// Returns the parts of these links in their text form, without the part on an axis:
+/// `rate=20M,queue=1bdp|2bdp` if some differ in the queue.
 pub(crate) fn links<'a>(links: impl Iterator<Item = &'a str>, axis: Option<&str>) -> String {
     let links: Vec<Vec<&str>> = links.map(|link| link.split(" / ").collect()).collect();
     let directions = links.iter().map(Vec::len).max().unwrap_or(0);
     // A link with one direction is alike in both.
-    let way = |at: usize| parts(&links.iter().map(|link| *link.get(at).unwrap_or(&link[0])).collect::<Vec<_>>(), axis);
-    (0..directions).map(way).collect::<Vec<_>>().join(" / ")
+    let direction =
+        |at: usize| parts(&links.iter().map(|link| *link.get(at).unwrap_or(&link[0])).collect::<Vec<_>>(), axis);
+    (0..directions).map(direction).collect::<Vec<_>>().join(" / ")
 }
 
 fn parts(links: &[&str], axis: Option<&str>) -> String {
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_what_differs_between_them() {
+    fn links_lists_differing_values() {
         let of = |texts: &[&str], axis| links(texts.iter().copied(), axis);
         assert_eq!(of(&["rate=20M,queue=1bdp", "rate=20M,queue=2bdp"], None), "rate=20M,queue=1bdp|2bdp");
         assert_eq!(of(&["rate=20M,queue=1bdp", "rate=20M,queue=2bdp"], Some("queue")), "rate=20M");
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_counts() {
+    fn counts_as_range() {
         let runs = |numbers: &[usize]| counts(numbers.iter().copied(), "run", "runs");
         assert_eq!(
             [runs(&[]), runs(&[1, 1]), runs(&[3, 1, 2])],
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_texts() {
+    fn texts_once_and_from_to() {
         let texts = ["b", "", "a", "b"];
         assert_eq!(
             (each_once(texts.into_iter()), from_to(["b", "a", "c"].into_iter())),

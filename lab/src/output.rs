@@ -17,7 +17,7 @@ pub(crate) fn say(text: &str) {
     }
     let mut stdout = io::stdout().lock();
     if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Another thread's error would do as well.
+        // The error of any thread is sufficient.
         let _ = TROUBLE.set(error);
     }
 }
@@ -34,7 +34,7 @@ pub(crate) fn warn(line: &str) {
 pub(crate) fn is_complete() -> Result<(), Failure> {
     match TROUBLE.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Code::Other, format_args!("cannot write to stdout: {error}; the output is not complete")))
+            Err(Failure::new(Code::Other, format_args!("cannot write to stdout: {error}; output truncated")))
         }
         _ => Ok(()),
     }

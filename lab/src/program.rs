@@ -1,4 +1,4 @@
-//! The program `downpour-lab`: emulated links that real programs run over, and honest comparisons.
+//! The program `downpour-lab`: emulated links for real programs, and fair comparisons.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -19,9 +19,9 @@ use crate::{commands, control, link, output, selftest, series, simulate, testbed
 /// Runs the program with these arguments, the first of which is the program's name; returns the exit code. Ends the
 /// process itself for `--help`, `--version` and invalid arguments.
 ///
-/// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers: a
-/// program that embeds the lab has to call this when it is started under that name. Profiles may choose the controllers
-/// and schedules in `names`.
+/// The lab starts its own program again, under the name [`NAME`](crate::NAME), for the hosts and for some peers. A
+/// program that embeds the lab has to call this when started under that name. Profiles may choose the controllers and
+/// schedules in `names`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, names: AlgorithmRegistry) -> ExitCode {
     _ = NAMES.set(names);
     let ended = run(Cli::parse_from(arguments).command, downpour).and_then(|code| match output::is_complete() {
@@ -34,16 +34,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, downpour: Downpour, n
     }))
 }
 
-/// The names that this program adds to those of the engine.
+/// The algorithms that this program adds to those of the engine.
 static NAMES: OnceLock<AlgorithmRegistry> = OnceLock::new();
 
-/// Returns the names from which profiles are made.
+/// Returns the registry of algorithms for profiles.
 pub(crate) fn names() -> &'static AlgorithmRegistry {
     NAMES.get_or_init(AlgorithmRegistry::default)
 }
 
-/// Returns the profile with which a simulated host sends, by its name: one of the engine's, or `linux-tcp`, which
-/// nothing but the simulator has, with these choices of it.
+/// Returns the profile of a simulated sender, by name, with these choices: one of the engine's, or `linux-tcp`, which
+/// only the simulator has.
 ///
 /// # Errors
 /// No such profile or choice.
@@ -54,14 +54,12 @@ pub(crate) fn simulated_profile<'a>(
     let mut choices = choices.into_iter().peekable();
     if name == LINUX_TCP {
         return match choices.peek() {
-            Some((key, _)) => {
-                Err(format!("{key}: {LINUX_TCP} has no choices, as it does what Linux does: leave it out"))
-            }
+            Some((key, _)) => Err(format!("{key}: {LINUX_TCP} has no choices: omit it")),
             None => Ok(linux_tcp()),
         };
     }
     let mut profile = names().profile(name).map_err(|error| match error {
-        ProfileError::UnknownName(_) => format!("{error}, and here {LINUX_TCP}"),
+        ProfileError::UnknownName(_) => format!("{error}, {LINUX_TCP}"),
         error => error.to_string(),
     })?;
     profile.set_all(choices).map_err(|error| error.to_string())?;
@@ -71,9 +69,14 @@ pub(crate) fn simulated_profile<'a>(
 fn run(command: Command, downpour: Downpour) -> Result<u8, Failure> {
     match command {
         Command::Link(args) => link::run(&args),
-        Command::Impair(args) => control::set_impaired(args.switch == Switch::On)
-            .map(|()| Code::Done as u8)
-            .map_err(|error| Failure::new(Code::Other, format_args!("not within a `downpour-lab link`: {error}"))),
+        Command::Impair(args) => {
+            control::set_impaired(args.switch == Switch::On).map(|()| Code::Done as u8).map_err(|error| {
+                Failure::new(
+                    Code::Other,
+                    format_args!("no surrounding link: use this within `downpour-lab link`: {error}"),
+                )
+            })
+        }
         Command::Peers => Programs::of_this(downpour)
             .map(|programs| output::say(&peers::table(&programs)))
             .map(|()| Code::Done as u8)
@@ -120,7 +123,7 @@ fn clean() -> Result<u8, Failure> {
         output::say(&format!("removed {}\n", directory.display()));
     }
     if removed.is_empty() {
-        output::say("nothing was left behind\n");
+        output::say("no temporary directories of killed labs\n");
     }
     Ok(Code::Done as u8)
 }

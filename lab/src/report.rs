@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::claims::{self, Judged};
+use crate::claims::{self, Verdicts};
 use crate::codes;
 use crate::lists;
 use crate::picture::{escaped, summaries};
 use crate::plan::{Axis, LinkPlan, Point, Quantity, Sweep};
-use crate::results::{Bound, Made, PointSummary, Record};
+use crate::results::{Bound, Origin, PointSummary, Record};
 use crate::simulated;
 
 pub use crate::tables::Measured;
@@ -21,10 +21,10 @@ pub struct Section {
     /// The picture of each of its sweeps, as SVG.
     pub pictures: Vec<String>,
     /// The verdicts on its claims.
-    pub(crate) judged: Option<Judged>,
+    pub(crate) judged: Option<Verdicts>,
 }
 
-/// Light and dark, according to the reader's system. The pictures' own classes follow.
+/// Light and dark, according to the reader's system. The classes of pictures follow.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--paper:#fff;--ink:#1a1a1a;--soft:#555;--line:#ddd}
 @media(prefers-color-scheme:dark){:root{--paper:#16181c;--ink:#e8e8e8;--soft:#aaa;--line:#3a3d44}}
@@ -88,9 +88,7 @@ impl Page {
         self.put(format_args!("<h2>Verdict</h2>"));
         match judged {
             Some(judged) => self.0.push_str(&claims::section(judged)),
-            None => self.put(format_args!(
-                "<p>Not judged yet: what is said here comes from verdict.toml beside the results.</p>"
-            )),
+            None => self.put(format_args!("<p>Not judged yet: add verdict.toml to the directory of results.</p>")),
         }
         match measured {
             Measured::Links(plan, records) => {
@@ -105,10 +103,10 @@ impl Page {
         self.origin(measured);
     }
 
-    /// Tells what made the records.
+    /// Adds a table of the origin of the records.
     fn origin(&mut self, measured: &Measured) {
         let made = measured.made();
-        let all = |of: fn(&Made) -> &str| lists::each_once(made.iter().flatten().map(|made| of(made)));
+        let all = |of: fn(&Origin) -> &str| lists::each_once(made.iter().flatten().map(|made| of(made)));
         let loads = || made.iter().flatten().map(|made| made.load);
         let load = match made.iter().flatten().count() {
             0 => String::new(),
@@ -119,16 +117,16 @@ impl Page {
         let unknown = made.iter().filter(|made| made.is_none()).count();
         let stale = match measured.stale() {
             0 => String::new(),
-            count => format!("{} of which only another build has made a record", units::count(count, "case", "cases")),
+            count => format!("{} with records of another build only", units::count(count, "case", "cases")),
         };
         let rows = [
             ("Stale", stale),
-            ("Not named", if unknown > 0 { format!("the build of {unknown} records") } else { String::new() }),
+            ("Unknown", if unknown > 0 { format!("the build of {unknown} records") } else { String::new() }),
             ("Commits", all(|made| &made.commit)),
             ("Machines", all(|made| &made.machine)),
             ("Load", load),
         ];
-        self.put(format_args!("<h3>What made the records</h3>\n<table class=\"words\">"));
+        self.put(format_args!("<h3>Origin of the records</h3>\n<table class=\"words\">"));
         for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
             self.put(format_args!("<tr><td>{name}</td><td>{}</td></tr>", escaped(value)));
         }
@@ -137,7 +135,7 @@ impl Page {
 
     fn claims(&mut self, all: &[(&str, &str)]) {
         if !all.is_empty() {
-            self.put(format_args!("<h2>What is claimed</h2>"));
+            self.put(format_args!("<h2>Claims</h2>"));
         }
         for (text, section) in all {
             self.put(format_args!("<blockquote>{} <small>({})</small></blockquote>", escaped(text), escaped(section)));
@@ -161,14 +159,14 @@ impl Page {
         self.note(sweep, "Medians of the valid runs, and from the least to the most; the best median");
     }
 
-    fn note(&mut self, sweep: &Sweep, what: &str) {
+    fn note(&mut self, sweep: &Sweep, caption: &str) {
         self.put(format_args!(
-            "<p><small>{what} of a column stands out. &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
+            "<p><small>{caption} of a column is highlighted. &ge;: half of the runs or more did not finish within the cap of {}.</small></p>",
             units::seconds(sweep.cap.as_secs_f64())
         ));
     }
 
-    /// Puts a table of one quantity, with a line for each peer.
+    /// Adds a table of one quantity, with a row for each peer.
     fn table(&mut self, plan: &LinkPlan, sweep: &Sweep, quantity: Quantity, records: &[Record]) {
         let all = summaries(plan, sweep, records, quantity);
         let heads = all.iter().map(|(point, _)| format!("<th>{}</th>", escaped(&head(sweep, point))));
@@ -192,7 +190,7 @@ impl Page {
     }
 
     fn environment(&mut self, plan: &LinkPlan, records: &[Record]) {
-        self.put(format_args!("<h2>What it was run on and with</h2>"));
+        self.put(format_args!("<h2>Environment</h2>"));
         let all = |of: fn(&Record) -> &str| lists::each_once(records.iter().map(of));
         let invalid = records.iter().filter(|record| !record.is_valid()).count();
         let latest =
@@ -202,7 +200,7 @@ impl Page {
             ("Emulator", all(|record| &record.outcome.environment.back_end)),
             ("Offloads", all(|record| &record.outcome.environment.offloads)),
             ("From, to", lists::from_to(records.iter().map(|record| record.date.as_str()))),
-            ("Runs", format!("{} kept, of them {invalid} invalid, which are in no number above", records.len())),
+            ("Runs", format!("{} stored, {invalid} of them invalid and not counted above", records.len())),
             (
                 "Lateness",
                 format!("99 % of packets at most {:.0} us late in every valid run", latest.fold(0.0, f64::max)),
@@ -214,7 +212,7 @@ impl Page {
         }
         self.put(format_args!("</table>\n<h3>Peers</h3>\n<div class=\"wide\"><table class=\"words\">"));
         self.put(format_args!(
-            "<tr><th>Peer</th><th>Versions</th><th>Congestion control</th><th>Encrypted</th><th>The clock runs from, to</th></tr>"
+            "<tr><th>Peer</th><th>Versions</th><th>Congestion control</th><th>Encrypted</th><th>Start and end of the clock</th></tr>"
         ));
         let by_peer: BTreeMap<&str, &Record> =
             records.iter().map(|record| (record.case.peer.as_str(), record)).collect();
@@ -243,7 +241,7 @@ fn head(sweep: &Sweep, point: &Point) -> String {
     }
 }
 
-/// Returns the best median of those that finished.
+/// Returns the best median of finished runs.
 fn best(peers: &[(&str, PointSummary)], quantity: Quantity) -> Option<f64> {
     let medians = peers.iter().filter_map(|(_, summary)| summary.times).filter(|times| !times.median.is_bound());
     let medians = medians.map(|times| times.median.value());
@@ -254,18 +252,18 @@ fn cell(summary: &PointSummary, best: Option<f64>, quantity: Quantity) -> String
     let bound = |bound| bounded(bound, quantity);
     let mut notes = Vec::new();
     let Some(times) = summary.times else {
-        let what =
+        let invalid =
             if summary.invalid > 0 { format!("<small>{} invalid</small>", summary.invalid) } else { "-".to_owned() };
-        return format!("<td>{what}</td>");
+        return format!("<td>{invalid}</td>");
     };
     if summary.valid() > 1 {
         notes.push(format!("{} &ndash; {}", bound(times.min), bound(times.max)));
     }
-    for (count, what) in
-        [(summary.not_finished, "not finished"), (summary.failed, "failed"), (summary.invalid, "invalid, left out")]
+    for (count, outcome) in
+        [(summary.not_finished, "not finished"), (summary.failed, "failed"), (summary.invalid, "invalid, not counted")]
     {
         if count > 0 {
-            notes.push(format!("{count} {what}"));
+            notes.push(format!("{count} {outcome}"));
         }
     }
     let class = if !times.median.is_bound() && best == Some(times.median.value()) { " class=\"best\"" } else { "" };

@@ -1,4 +1,4 @@
-//! `series`: the course of a connection, from the trace that downpour's --qlog writes.
+//! `series`: the course of a connection, from a trace of downpour's --qlog.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub struct SeriesArgs {
     csv: Option<PathBuf>,
 }
 
-/// Everything that a file holds: of its last connection, which is drawn, every moment.
+/// No limit: every moment of the last connection, which is drawn.
 const ALL: Limits = Limits { buckets: usize::MAX, connections: 1 };
 
 /// The course of a connection, and its name.
@@ -39,14 +39,14 @@ pub(crate) struct NamedCourse<'a> {
 /// Draws the traces.
 ///
 /// # Errors
-/// A file that cannot be read or written, or is no trace.
+/// A file that cannot be read or written, or is not a trace.
 pub fn run(args: &SeriesArgs) -> Result<u8, Failure> {
     let kind = args.out.extension().and_then(|kind| kind.to_str()).unwrap_or_default().to_ascii_lowercase();
     let is_png = match kind.as_str() {
         "png" => true,
         "svg" => false,
         _ => {
-            let message = format_args!("{}: a picture is an .svg or a .png", args.out.display());
+            let message = format_args!("{}: unknown format: write a name with .svg or .png", args.out.display());
             return Err(Failure::new(Code::Usage, message));
         }
     };
@@ -89,29 +89,29 @@ fn read(path: &Path) -> Result<(String, Trace), Failure> {
         }
     }
     trace.settle();
-    let warn = |what: &dyn Display| warn(&format!("{}: {what}", path.display()));
+    let warn = |notice: &dyn Display| warn(&format!("{}: {notice}", path.display()));
     let Some(last) = trace.connections().back() else {
-        let (_, why) = trace.strange().unwrap_or((0, "no record is in it"));
+        let (_, why) = trace.invalid_records().unwrap_or((0, "it has no records"));
         return Err(refused(&format_args!("not a trace: {why}")));
     };
     if trace.earlier() > 0 {
         let connections = units::count(trace.earlier(), "connection", "connections");
-        warn(&format_args!("the last connection is drawn; {connections} before it are not"));
+        warn(&format_args!("only the last connection is drawn; {connections} skipped"));
     }
-    if let Some((count, why)) = trace.strange() {
+    if let Some((count, why)) = trace.invalid_records() {
         let records = units::count(count, "record", "records");
-        warn(&format_args!("{records} cannot be read, and left out: {why}"));
+        warn(&format_args!("skipped {records}: {why}"));
     }
     if trace.is_cut() {
-        warn(&"the last record was not written whole, and is left out");
+        warn(&"skipped the incomplete last record");
     }
     if last.course().buckets().is_empty() {
-        return Err(refused(&"no trace of a sender: write one with `downpour send --qlog FILE`"));
+        return Err(refused(&"not a trace of a sender: create one with `downpour send --qlog FILE`"));
     }
     Ok((name_of(path), trace))
 }
 
-/// Returns the panels that have anything in them, of all times or of a range of seconds.
+/// Returns the panels with content, of all times or of a range of seconds.
 pub(crate) fn drawn(courses: &[NamedCourse<'_>], range: Option<[f64; 2]>) -> Vec<Panel> {
     let points = |named: &NamedCourse<'_>, index: usize| {
         let mut points = Vec::new();
@@ -139,8 +139,8 @@ pub(crate) fn picture(courses: &[NamedCourse<'_>], drawn: &[Panel], range: Optio
     panels("Course of the connection", &names, drawn, range)
 }
 
-/// Returns the numbers as CSV, in the traces' own units, and how many points in time there are. Where a course no
-/// longer has every moment, a point is the mean of several.
+/// Returns the numbers as CSV, in the traces' own units, and the number of points in time. If a course no longer has
+/// every moment, a point is the mean of several.
 pub(crate) fn table(courses: &[NamedCourse<'_>], range: Option<[f64; 2]>) -> (String, usize) {
     let mut text = format!("trace,seconds,{}\n", MEASURED.map(|measured| measured.key).join(","));
     let mut moments = 0;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_the_numbers_of_the_trace_and_a_picture_those_in_its_units() {
+    fn series_table_and_picture_have_their_units() {
         let course = course([(0.5, 1000.0), (1.5, 20_000.0)], 9);
         let named = [NamedCourse { name: "t", course: &course }];
         let (text, moments) = table(&named, None);
@@ -182,9 +182,9 @@ mod tests {
         assert_eq!(panels[1].courses, [[(0.5, 5.0), (1.5, 5.0)]]);
     }
 
-    /// What no longer has every moment has the extremes of each stretch in the picture and its mean in the table.
+    /// A long course has the extremes of each interval in the picture and its mean in the table.
     #[test]
-    fn stretches_have_their_extremes_and_means() {
+    fn long_course_has_extremes_and_means() {
         let course = course((0..4).map(|at| (f64::from(at), f64::from(at) * 1000.0)), 2);
         let named = [NamedCourse { name: "t", course: &course }];
         assert_eq!(drawn(&named, None)[0].courses, [[(0.0, 0.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]]);
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_trace_is_refused() {
+    fn series_refuses_other_files() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
         for (text, expected) in [
-            ("not json", "not a trace: no record is in it"),
+            ("not json", "not a trace: it has no records"),
             ("\u{1e}not json\n\u{1e}", "not a trace: expected ident at line 1 column 2"),
-            ("", "not a trace: no record is in it"),
-            ("\u{1e}{\"file_schema\":\"x\"}\n", "no trace of a sender: write one with `downpour send --qlog FILE`"),
+            ("", "not a trace: it has no records"),
+            ("\u{1e}{\"file_schema\":\"x\"}\n", "not a trace of a sender: create one with `downpour send --qlog FILE`"),
         ] {
             fs::write(&path, text).expect("written");
             let refused = read(&path).expect_err("no trace");

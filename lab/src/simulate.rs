@@ -21,7 +21,7 @@ use crate::summary::LinkSummary;
 /// Runs the transfers and prints their results.
 ///
 /// # Errors
-/// An invalid network or option; a transfer that did not end successfully.
+/// An invalid network or option; a transfer that failed.
 pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::new(Code::Usage, error);
     let profile = profile(args)?;
@@ -36,8 +36,8 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let name = |id| case.topology.name(id).unwrap_or_default();
     let show = |outcome: &SharedOutcome| {
         for flow in &outcome.flows {
-            let told = told(flow, size, outcome.ending, args.limit);
-            say(&format!("{} to {}: {told}\n", name(flow.pair.from), name(flow.pair.to)));
+            let result = result_text(flow, size, outcome.ending, args.limit);
+            say(&format!("{} to {}: {result}\n", name(flow.pair.from), name(flow.pair.to)));
         }
     };
     if args.again {
@@ -68,22 +68,22 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     if outcome.flows.iter().all(|flow| flow.is_identical) {
         return Ok(Code::Done as u8);
     }
-    let what = match outcome.ending {
-        Ending::Closed => "not every transfer brought its bytes over",
-        _ if nothing_fits(&outcome) => {
-            "no packet gets through: downpour's first packets have 1228 bytes (PROTOCOL.md), which a link must carry"
+    let message = match outcome.ending {
+        Ending::Closed => "not every transfer delivered its bytes",
+        _ if all_too_large(&outcome) => {
+            "no packet arrives: the MTU is too small for downpour's first packets of 1228 bytes (PROTOCOL.md)"
         }
-        _ => "not every transfer came to its end: give it more time with --limit",
+        _ => "not every transfer finished in time: raise --limit",
     };
-    Err(Failure::new(Code::Invalid, what))
+    Err(Failure::new(Code::Invalid, message))
 }
 
-/// Whether a link has dropped everything that it was given, as too large.
-fn nothing_fits(outcome: &SharedOutcome) -> bool {
+/// Returns whether a link dropped all packets as too large.
+fn all_too_large(outcome: &SharedOutcome) -> bool {
     outcome.links.iter().flatten().any(|link| link.offered.packets > 0 && link.dropped_too_large == link.offered)
 }
 
-/// What is written as JSON.
+/// The results as JSON.
 #[derive(Serialize)]
 struct Results {
     flows: Vec<FlowResult>,
@@ -96,7 +96,7 @@ struct FlowResult {
     from: String,
     to: String,
     bytes: u64,
-    /// Virtual time until all bytes were there; `None` if they never were.
+    /// Virtual time until all bytes had arrived; `None` if they did not.
     seconds: Option<f64>,
 }
 
@@ -120,38 +120,40 @@ fn profile(args: &SimulateArgs) -> Result<Profile, Failure> {
         choices.push((key.trim(), value.trim()));
     }
     if text == LINUX_TCP {
-        if args.told.is_some() {
-            return Err(refused(&format_args!("--told: {LINUX_TCP} finds its rate itself: leave it out")));
+        if args.fixed_rate.is_some() {
+            return Err(refused(&format_args!(
+                "--told has no effect on {LINUX_TCP}, which finds its rate itself: omit it"
+            )));
         }
         return simulated_profile(text, choices).map_err(|error| refused(&format_args!("--set {error}")));
     }
     let mut profile = if text.contains(['/', '.']) {
         let read = fs::read_to_string(text).map_err(|error| refused(&format_args!("cannot read {text}: {error}")))?;
         let profile = toml::Deserializer::parse(&read).and_then(|file| names().deserialize(file));
-        profile.map_err(|error| refused(&format_args!("{text} is no profile: {}", error.message())))?
+        profile.map_err(|error| refused(&format_args!("invalid profile {text}: {}", error.message())))?
     } else {
         simulated_profile(text, []).map_err(|error| refused(&error))?
     };
-    if let Some(told) = &args.told {
-        let rate: Rate = told.parse().map_err(|error| refused(&error))?;
+    if let Some(rate) = &args.fixed_rate {
+        let rate: Rate = rate.parse().map_err(|error| refused(&error))?;
         profile = profile.with_fixed_rate(transport::Rate::from_bits_per_second(rate.bits_per_second()));
     }
-    let rate = profile.fixed_rate().filter(|_| args.told.is_some());
+    let rate = profile.fixed_rate().filter(|_| args.fixed_rate.is_some());
     profile.set_all(choices).map_err(|error| refused(&format_args!("--set {error}")))?;
     if rate.is_some() && profile.fixed_rate() != rate {
-        return Err(refused(&"--told and what --set chooses of the congestion control exclude each other"));
+        return Err(refused(&"--told and --set congestion exclude each other: omit one"));
     }
     Ok(profile)
 }
 
-fn told(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
+fn result_text(flow: &FlowOutcome, size: u64, ending: Ending, limit: u64) -> String {
     match flow.completed {
         Some(time) if flow.is_identical => {
             let rate = size as f64 * 8e-6 / time.as_secs_f64();
             format!("{} in {}, {} Mbit/s", units::bytes(size), units::seconds(time.as_secs_f64()), units::number(rate))
         }
         None if ending == Ending::Closed => "gave up".to_owned(),
-        _ => format!("not there after {limit} s"),
+        _ => format!("not finished after {limit} s"),
     }
 }
 
@@ -178,10 +180,10 @@ fn pair(link: &Duplex) -> Topology {
     "#;
     let mut topology: Topology = TWO.parse().expect("two hosts and a link make sense");
     let mut link = link.clone();
-    // As on Ethernet, unless specified otherwise: packets of some profiles are as large as the path carries.
+    // As on Ethernet, unless specified otherwise: packets of some profiles are as large as the path allows.
     for way in [&mut link.forward, &mut link.backward] {
         way.mtu = way.mtu.or(Some(1_500));
     }
-    topology.replace_link("a", "b", link).expect("it is there");
+    topology.replace_link("a", "b", link).expect("it exists");
     topology
 }

@@ -15,9 +15,9 @@ use crate::verdict::RunValidity;
 pub struct RunSummary {
     /// The link in text form.
     pub link: String,
-    /// Whether the run shows what the model says.
+    /// Whether the run agrees with the model.
     pub valid: bool,
-    /// Why not.
+    /// The reasons why not.
     pub faults: Vec<String>,
     /// The links' summaries.
     pub links: Vec<LinkSummary>,
@@ -44,15 +44,15 @@ pub struct RunSummary {
 pub struct LinkSummary {
     /// Its name.
     pub name: String,
-    /// Everything offered to it.
+    /// Packets offered to it.
     pub offered: u64,
     /// The same in bytes.
     pub offered_bytes: u64,
-    /// Everything delivered.
+    /// Packets delivered.
     pub delivered: u64,
     /// The same in bytes.
     pub delivered_bytes: u64,
-    /// The events of its impairments and limits, by name; those that did not happen are left out.
+    /// The events of its impairments and limits, by name; those without occurrence are omitted.
     pub events: Vec<(&'static str, u64)>,
 }
 
@@ -140,9 +140,9 @@ impl fmt::Display for RunSummary {
             writeln!(f, " arrivals: seen within {:.3} ms (99 %), {:.3} ms at most", self.unseen_99_ms, self.unseen_ms)?;
         }
         if self.links.iter().all(|link| link.offered == 0) {
-            writeln!(f, "  verdict: nothing passed: there is nothing to judge")
+            writeln!(f, "  verdict: none: no packets passed")
         } else if self.valid {
-            writeln!(f, "  verdict: valid: the model, and nothing else, made this link")
+            writeln!(f, "  verdict: valid: the run agrees with the model")
         } else {
             writeln!(f, "  verdict: INVALID: {}", self.faults.join("; "))
         }

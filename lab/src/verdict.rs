@@ -1,4 +1,4 @@
-//! Whether a run shows what the model says, rather than the limits of the machine.
+//! The validity of a run: whether it shows the model rather than the limits of the machine.
 //!
 //! A run is valid if for each pair of hosts
 //! - 99 % of its packets were delivered within 0.5 ms of the model's time, or 2 % of its round-trip time if that is
@@ -6,11 +6,11 @@
 //! - the latest was within 10 ms, or 20 % of the round-trip time,
 //!
 //! and if
-//! - over fast cables, which have no stamps, 99 % of the packets can have waited no longer than that 0.5 ms or 2 %
-//!   before they were seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue
-//!   that was never full (the round trip is that of the nearest pair),
-//! - no packet was lost except those that the model drops: none for want of room in a ring, none on a cable, none
-//!   refused by the kernel,
+//! - over fast cables, which have no stamps, 99 % of the packets waited at most that 0.5 ms or 2 % before they were
+//! seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue that was never full
+//! (the round trip is that of the nearest pair),
+//! - no packet was lost except those that the model drops: none in a full ring, none on a cable, none refused by the
+//! kernel,
 //! - all had usable stamps, and a destination.
 
 use std::fmt;
@@ -26,7 +26,7 @@ const LONGEST_UNSEEN: Duration = Duration::from_millis(2);
 /// The verdict on a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunValidity {
-    /// The reasons why it is not valid; empty if it is.
+    /// The faults; empty for a valid run.
     pub faults: Vec<Fault>,
 }
 
@@ -104,14 +104,14 @@ impl RunValidity {
         Self { faults }
     }
 
-    /// Returns whether the run shows what the model says.
+    /// Returns whether the run is valid.
     pub fn is_valid(&self) -> bool {
         self.faults.is_empty()
     }
 }
 
-/// Returns the packets that entered a cable at one end and did not leave it at the other, beyond those with a count of
-/// their own.
+/// Returns the packets that entered a cable at one end and did not leave it at the other, except those counted
+/// otherwise.
 pub(crate) fn unexplained(run: &Observation) -> u64 {
     let lost = |((near, far), pieces): (&(InterfaceCounts, InterfaceCounts), &u64)| {
         pieces.saturating_sub(far.received)
@@ -158,9 +158,9 @@ impl fmt::Display for Fault {
             }
             Self::RingDrops(count) => write!(f, "the emulator was too slow for {count} packets"),
             Self::Unexplained(count) => write!(f, "{count} packets were lost that the model did not drop"),
-            Self::SendFailures(count) => write!(f, "the kernel did not take {count} packets"),
+            Self::SendFailures(count) => write!(f, "the kernel rejected {count} packets"),
             Self::Refused(count) => {
-                write!(f, "{count} packets were for an address that no host here has, no IPv4, or too large")
+                write!(f, "{count} packets had no known destination, were not IPv4, or were too large")
             }
             Self::Unstamped(count) => write!(f, "{count} packets had no usable time stamp (was the clock set?)"),
         }
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::emulator::{EmulatorReport, Scheduling};
 
-    /// Returns a run in which nothing went wrong, except that packets may have waited these numbers of microseconds.
+    /// Returns a run without faults, except that packets may have waited these numbers of microseconds.
     fn run(unseen_micros: impl Iterator<Item = u64>) -> Observation {
         let mut unseen = Lateness::default();
         unseen_micros.for_each(|micros| unseen.add(Duration::from_micros(micros)));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_may_have_waited_long_make_a_run_invalid() {
+    fn long_unseen_waits_make_a_run_invalid() {
         let faults = |micros: &[u64]| RunValidity::of(&run(micros.iter().copied())).faults;
         let fine = [999; 99];
         assert_eq!(faults(&[&fine[..], &[2500]].concat()), []);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_is_judged_by_its_own_round_trip() {
+    fn limits_depend_on_the_round_trip_of_each_pair() {
         let mut run = run(std::iter::empty());
         run.pairs = vec![(0, 1), (2, 3)];
         run.delays = vec![[Duration::from_millis(25); 2], [Duration::from_millis(5); 2]];
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_do_not_get_there_are_unexplained() {
+    fn missing_frames_are_unexplained() {
         let mut run = run(std::iter::empty());
         assert!(RunValidity::of(&run).is_valid());
         run.cables[0].1 = InterfaceCounts { received: 98, send_drops: 3, ..InterfaceCounts::default() };

@@ -1,4 +1,4 @@
-//! A demonstration over emulated links, as `web` starts it: what it tells is what has arrived, and its links can change.
+//! A demonstration over emulated links, as `web` starts it: its output is the received data, and its links can change.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -17,7 +17,7 @@ struct Player {
 }
 
 impl Player {
-    /// Starts one of these systems over links of 1 Mbit/s with this loss in percent.
+    /// Starts one with these systems over links of 1 Mbit/s with this loss in percent.
     fn start(systems: &str, loss: f64, picture: &[u8]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
             .arg("demonstrate")
@@ -34,7 +34,7 @@ impl Player {
         Self { process, stdin }
     }
 
-    /// Calls `each` with every frame, and what can be written to. Returns why it ended.
+    /// Calls `each` with every frame and with the stdin of the process. Returns the reason of the end.
     fn play(mut self, mut each: impl FnMut(&Value, &mut ChildStdin)) -> String {
         let stdout = BufReader::new(self.process.stdout.take().expect("a pipe"));
         let mut why = String::new();
@@ -57,7 +57,7 @@ fn picture() -> Vec<u8> {
 }
 
 #[test]
-fn every_system_tells_the_picture() {
+fn demonstrate_delivers_the_picture() {
     let picture = picture();
     let systems = ["auto", "arq-reno", "tornado-transfer", "rc-udp"];
     let mut painted = vec![vec![None; picture.len()]; systems.len()];
@@ -68,7 +68,7 @@ fn every_system_tells_the_picture() {
                 let offset = piece[0].as_u64().expect("an offset") as usize;
                 let bytes = BASE64.decode(piece[2].as_str().expect("text").as_bytes()).expect("Base64");
                 for (place, byte) in painted[offset..].iter_mut().zip(bytes) {
-                    assert_eq!(place.replace(byte), None, "a byte comes twice");
+                    assert_eq!(place.replace(byte), None, "a byte arrives twice");
                 }
             }
         }
@@ -84,7 +84,7 @@ fn every_system_tells_the_picture() {
 }
 
 #[test]
-fn links_change_while_it_plays() {
+fn demonstrate_link_change_takes_effect() {
     let picture = picture();
     let mut frames = Vec::new();
     let player = Player::start("arq-reno,rc-udp", 0.0, &picture);
@@ -92,7 +92,7 @@ fn links_change_while_it_plays() {
     let lossy = json!({ "loss": 50.0, "delay": 30.0, "rate": 0.5, "speed": 1.0 });
     player.play(|frame, stdin| {
         if frames.is_empty() {
-            // The first is no link, and the second one is.
+            // The first line is invalid, and the second is valid.
             stdin.write_all(format!("{changed}\n{lossy}\n").as_bytes()).expect("it reads");
         }
         frames.push(frame.clone());
@@ -108,13 +108,13 @@ fn links_change_while_it_plays() {
 
 #[test]
 fn demonstrate_stdin_closed_exits() {
-    // With so much loss it takes much longer than a test may.
+    // With this loss the transfer would take much longer than the test.
     let Player { mut process, stdin } = Player::start("arq-reno,arq-cubic", 50.0, &picture());
     let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
     let first = lines.next().expect("a frame").expect("text");
     assert!(first.starts_with("{\"frame\":"), "{first}");
     drop(stdin);
-    // Its stdout is read on, so it is not that which ends it.
+    // Its stdout stays open, and cannot be the reason of the end.
     let last = lines.last().expect("an end").expect("text");
     assert!(last.starts_with("{\"over\":\"stopped; the emulation was "), "{last}");
     assert!(process.wait().expect("it ends").success());

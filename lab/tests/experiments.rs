@@ -34,7 +34,7 @@ fn plans_match_papers() {
             (Axis::Delay, vec![0.5, 5.0, 50.0, 100.0, 250.0, 500.0]),
             (Axis::Rate, vec![5.0, 10.0, 25.0, 50.0, 75.0, 100.0]),
         ];
-        // The document's own sweeps come first, followed by those with another reading of the table.
+        // The document's own sweeps are first, followed by those for another reading of the table.
         assert_eq!(places(name)[..3], expected);
         let sweeps = plan(name).sweeps;
         assert!(sweeps.iter().flat_map(|sweep| &sweep.points).all(|point| point.size == size));
@@ -46,7 +46,7 @@ fn plans_match_papers() {
 
 /// Plans that time codes: figure 3 of rc-udp over sizes, symbols and blocks, figure 3 of ttp over chunks.
 #[test]
-fn plans_of_codes_are_what_their_documents_say() {
+fn plans_of_codes_match_papers() {
     for (name, points, largest) in [("rc-udp/fig3", 24, 10_000_000), ("ttp/fig3", 19, 10_000_000)] {
         let plan = CodePlan::read(&file(name)).unwrap_or_else(|error| panic!("{error}")).expect("it names codes");
         assert_eq!(plan.name, name);
@@ -59,7 +59,7 @@ fn plans_of_codes_are_what_their_documents_say() {
 
 /// Simulated plans: figure 6 of arq over 0 to 100 ms in addition to the access link's own delay.
 #[test]
-fn plans_of_flows_are_what_their_documents_say() {
+fn plans_of_flows_match_papers() {
     let plan = SimPlan::read(&file("arq/fig6")).unwrap_or_else(|error| panic!("{error}")).expect("it has flows");
     assert_eq!((plan.name.as_str(), plan.seeds.len()), ("arq/fig6", 5), "five runs for each setting");
     for sweep in &plan.sweeps {
@@ -73,7 +73,7 @@ fn plans_of_flows_are_what_their_documents_say() {
 /// rc-udp, section V-A and table I, with the capacities of the text: three pairs at once over random graphs of 50
 /// nodes, and over ESnet.
 #[test]
-fn networks_of_many_links_are_what_their_document_says() {
+fn topologies_match_papers() {
     let second = Duration::from_secs(1);
     for name in ["rc-udp/fig5", "rc-udp/fig6"] {
         let plan = simulated(name);
@@ -104,9 +104,9 @@ fn networks_of_many_links_are_what_their_document_says() {
     }
 }
 
-/// The goals for tunnels: each work, its round trip, and who is measured beside.
+/// The goals for tunnels: each work, its round trip, and the compared peers.
 #[test]
-fn tunnels_are_measured_as_their_goals_say() {
+fn tunnel_plans_match_goals() {
     for (name, millis, size, beside) in [
         ("tunnel/keys", 300, 1, &["ssh-forward-cubic", "kcptun"][..]),
         ("tunnel/keys-beside", 300, 1, &["ssh-forward-cubic"]),
@@ -135,7 +135,7 @@ fn tunnels_are_measured_as_their_goals_say() {
 }
 
 #[test]
-fn no_one_takes_more_than_two_days() {
+fn plans_take_at_most_two_days() {
     let names =
         ["tornado-transfer/fig1", "tornado-transfer/fig2", "tornado-transfer/fig3", "rc-udp/fig10", "rc-udp/fig11"];
     let names =
@@ -164,7 +164,7 @@ fn simulated(name: &str) -> SimPlan {
 
 /// Figures 5 to 14 and 16 to 20 of ttp: five losses, at least five sizes, ten runs at each point.
 #[test]
-fn figures_of_ttp_have_all_their_points() {
+fn ttp_plans_have_all_points() {
     for (name, figures, series) in
         [("ttp/short-slim", 5..=9, 6), ("ttp/long-fat", 10..=14, 9), ("ttp/friendliness", 16..=20, 3)]
     {
@@ -181,7 +181,7 @@ fn figures_of_ttp_have_all_their_points() {
     }
 }
 
-/// What was held back has twice as many cells as what was tuned on, and none of its links, seeds included.
+/// The held-out plan has twice as many cells as the tuning plan, and none of its links and seeds.
 #[test]
 fn tuning_and_held_out_cases_disjoint() {
     let (tune, held) = (simulated("auto/tune").cases(), simulated("auto/held").cases());
@@ -192,13 +192,13 @@ fn tuning_and_held_out_cases_disjoint() {
 
 /// The simulator's neighbour is calibrated in the cells in which the kernel's was measured.
 #[test]
-fn a_neighbour_is_simulated_where_it_was_measured() {
+fn neighbour_plans_have_equal_cells() {
     let cells = |plan: &SimPlan| -> Vec<_> {
         let queues = |sweep: &lab::simulated::SimSweep| sweep.points.iter().map(|point| point.x).collect::<Vec<_>>();
         plan.sweeps.iter().map(|sweep| (sweep.name.clone(), queues(sweep))).collect()
     };
     let (kernel, model) = (cells(&simulated("neighbours/cubic")), cells(&simulated("neighbours/linux-tcp")));
-    // The kernel's has its queues too.
+    // The kernel's plan has further sweeps.
     assert_eq!(kernel[..4], model);
 }
 
@@ -215,9 +215,9 @@ fn results() -> Vec<PathBuf> {
     found
 }
 
-/// `cargo xtask figures --draw` writes them anew.
+/// `cargo xtask figures --draw` writes them.
 #[test]
-fn verdicts_are_what_follows_from_the_results() {
+fn verdicts_match_results() {
     let mut wrong = Vec::new();
     for directory in results() {
         let text = lab::commands::verdict_text(&directory).unwrap_or_else(|failure| panic!("{}", failure.message));
@@ -233,10 +233,9 @@ fn text(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }
 
-/// A picture that says something else than its records, or shows nothing, is stale: `cargo xtask figures --draw` writes
-/// them anew.
+/// A picture that differs from its records, or is empty, is stale: `cargo xtask figures --draw` writes them.
 #[test]
-fn pictures_are_what_follows_from_the_results() {
+fn pictures_match_results() {
     let mut wrong = Vec::new();
     for directory in results() {
         let drawn = lab::commands::pictures(&directory).unwrap_or_else(|failure| panic!("{}", failure.message));
@@ -250,13 +249,13 @@ fn pictures_are_what_follows_from_the_results() {
         let of_a_sweep = |path: &PathBuf| drawn.iter().any(|(name, _)| path.file_stem() == Some(name.as_ref()));
         wrong.extend(entries.filter(|path| is_picture(path) && !of_a_sweep(path)));
     }
-    assert!(wrong.is_empty(), "not what the records say: {wrong:#?}");
+    assert!(wrong.is_empty(), "stale pictures: {wrong:#?}");
     for (shown, of) in
         [("time-over-loss", "auto/untold/10mb-50ms.svg"), ("delay-of-small-writes", "tunnel/keys/loss.svg")]
     {
         let (shown, drawn) =
             (root().join(format!("docs/pictures/{shown}.svg")), root().join("lab/experiments").join(of));
-        assert_eq!(text(&shown), text(&drawn), "README's picture of {of} is another");
+        assert_eq!(text(&shown), text(&drawn), "the picture of {of} in docs/pictures differs");
     }
 }
 
@@ -270,9 +269,9 @@ fn flowing(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What documents say of measurements has its numbers from the records, and the paragraph has no others.
+/// Passages about measurements have their numbers from the records, and their paragraphs have no others.
 #[test]
-fn passages_are_what_follows_from_the_results() {
+fn passages_match_results() {
     let passages = lab::commands::passages(&root().join("lab/experiments"));
     let passages = passages.unwrap_or_else(|failure| panic!("{}", failure.message));
     let documents: std::collections::BTreeSet<&PathBuf> = passages.iter().map(|(document, _)| document).collect();
@@ -282,13 +281,13 @@ fn passages_are_what_follows_from_the_results() {
         let read = std::fs::read_to_string(root().join(document)).expect("the document");
         let whole = flowing(&read);
         for passage in of_it() {
-            assert!(whole.contains(&passage), "{} does not say: {passage}", document.display());
+            assert!(whole.contains(&passage), "{} lacks the passage: {passage}", document.display());
         }
-        // A link to results marks a paragraph, or an item of a list, that says what was measured.
+        // A link to results marks a paragraph, or an item of a list, about measurements.
         for paragraph in read.replace("\n- ", "\n\n- ").split("\n\n").map(flowing) {
             if paragraph.contains("experiments/") && paragraph.contains("verdict.txt)") {
                 let rest = of_it().fold(paragraph, |rest, passage| rest.replace(&passage, ""));
-                assert!(!rest.contains(|char: char| char.is_ascii_digit()), "numbers of no record: {rest}");
+                assert!(!rest.contains(|char: char| char.is_ascii_digit()), "numbers without a record: {rest}");
             }
         }
     }
@@ -296,7 +295,7 @@ fn passages_are_what_follows_from_the_results() {
 
 /// Every figure and table of the five documents that shows a measurement.
 #[test]
-fn each_item_of_the_documents_is_judged() {
+fn every_paper_item_has_a_verdict() {
     let documents = [
         ("rc-udp", &["3", "5", "6", "7", "8", "10", "11"][..]),
         ("tornado-transfer", &["1", "2", "3"]),

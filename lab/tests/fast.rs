@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const ROLE: &str = "LAB_TEST_ROLE";
 const DIRECTORY: &str = "LAB_TEST_DIRECTORY";
-const SENDING: &str = "now it sends";
+const SENDING: &str = "sending now";
 /// A marker file.
 const OVER: &str = "over";
 const PORT: u16 = 7777;
@@ -67,7 +67,7 @@ fn packet(number: u64) -> Vec<u8> {
 fn send_numbers() -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-    assert!(state.max_gso_segments() >= AT_ONCE as usize, "this kernel sends no datagrams in large pieces");
+    assert!(state.max_gso_segments() >= AT_ONCE as usize, "this kernel has no UDP segmentation offload");
     socket.set_nonblocking(false)?;
     let destination = peer();
     for first in (0..PACKETS).step_by(AT_ONCE as usize) {
@@ -88,7 +88,7 @@ fn send_numbers() -> io::Result<()> {
 
 fn receive_numbers() -> io::Result<()> {
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
-    // As large as this kernel permits, in case the receiver does not wake up at once.
+    // As large as this kernel permits, for a receiver that wakes up late.
     let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
     state.set_recv_buffer_size(UdpSockRef::from(&socket), 4 << 20)?;
     socket.set_nonblocking(false)?;
@@ -99,11 +99,11 @@ fn receive_numbers() -> io::Result<()> {
         // The socket state lets the kernel combine consecutive packets (GRO).
         for datagram in buffer[..length].chunks(PAYLOAD) {
             let number = u64::from_be_bytes(*datagram.first_chunk().expect("it is long enough"));
-            assert!(datagram == packet(number), "packet {number} is not what was sent");
+            assert!(datagram == packet(number), "packet {number} differs from the sent one");
             if number >= PACKETS {
                 let directory = std::env::var_os(DIRECTORY).expect("commands have a directory");
                 fs::write(Path::new(&directory).join("received"), received)?;
-                socket.send_to(b"all came", sender)?;
+                socket.send_to(b"all received", sender)?;
                 return Ok(());
             }
             received += &format!("{number}\n");
@@ -158,9 +158,9 @@ fn fast_cables() -> bool {
     let output = lab.args(["link", "--fast", "--", "true"]).output().expect("the program starts");
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{message}");
-    assert!(message.contains("/dev/net/tun") && message.contains("leave out --fast"), "{message}");
+    assert!(message.contains("/dev/net/tun") && message.contains("omit --fast"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
-    eprintln!("without fast cables here only what is said of them is tested: {message}");
+    eprintln!("without fast cables only the error message is tested: {message}");
     false
 }
 
@@ -179,7 +179,7 @@ fn predicted(link: &str, offered: u64) -> (Vec<u64>, u64) {
 }
 
 #[test]
-fn the_same_packets_come_through_either_cable_and_the_model() {
+fn fast_and_veth_lose_the_packets_of_the_model() {
     if plays_role() {
         return;
     }
@@ -193,7 +193,7 @@ fn the_same_packets_come_through_either_cable_and_the_model() {
         let directory = tempfile::tempdir().unwrap();
         let json = directory.path().join("run.json");
         let options = [&options[..], &[json.to_str().unwrap()], &kind].concat();
-        let test = "the_same_packets_come_through_either_cable_and_the_model";
+        let test = "fast_and_veth_lose_the_packets_of_the_model";
         let output = over_link(test, &options, "send-numbers", "receive-numbers", directory.path());
         assert!(output.status.success(), "{kind:?}: {output:?}");
         let run: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
@@ -204,7 +204,7 @@ fn the_same_packets_come_through_either_cable_and_the_model() {
         let received: Vec<u64> = received.lines().map(|line| line.parse().unwrap()).collect();
         let only = |own: &[u64], other: &[u64]| own.iter().copied().filter(|number| !other.contains(number)).collect();
         let (unexpected, missing): (Vec<u64>, Vec<u64>) = (only(&received, &numbers), only(&numbers, &received));
-        assert!(received == numbers, "{kind:?}: {unexpected:?} came through, {missing:?} did not; {forward}");
+        assert!(received == numbers, "{kind:?}: {unexpected:?} unexpected, {missing:?} missing; {forward}");
         assert_eq!(forward["offered_bytes"].as_u64(), Some(offered * u64::from(IP_BYTES)), "{kind:?}");
         let events = forward["events"].as_array().unwrap();
         assert!(events.contains(&serde_json::json!(["lost at random", lost])), "{kind:?}: {lost} lost, not {events:?}");
@@ -212,7 +212,7 @@ fn the_same_packets_come_through_either_cable_and_the_model() {
 }
 
 #[test]
-fn a_stream_gets_over_a_fast_cable_whatever_the_link_does() {
+fn fast_cable_carries_a_stream_over_an_impaired_link() {
     if plays_role() || !fast_cables() {
         return;
     }
@@ -220,18 +220,18 @@ fn a_stream_gets_over_a_fast_cable_whatever_the_link_does() {
     let faults =
         ["--loss", "0.5%", "--corrupt", "0.5%", "--duplicate", "0.5%", "--reorder", "0.5%:1ms", "--mark", "1%"];
     let options = [&["--fast", "--rate", "200M", "--delay", "500us", "--seed", "3"][..], &faults].concat();
-    let test = "a_stream_gets_over_a_fast_cable_whatever_the_link_does";
+    let test = "fast_cable_carries_a_stream_over_an_impaired_link";
     let output = over_link(test, &options, "send-stream", "receive-stream", directory.path());
     assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
-fn a_stall_that_packets_may_have_waited_through_makes_a_run_invalid() {
+fn fast_stall_makes_a_run_invalid() {
     if plays_role() || !fast_cables() {
         return;
     }
     let own = std::env::current_exe().unwrap();
-    let test = "a_stall_that_packets_may_have_waited_through_makes_a_run_invalid";
+    let test = "fast_stall_makes_a_run_invalid";
     let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
     let directory = tempfile::tempdir().unwrap();
     lab.args(["link", "--fast", "--"]).arg(&own).args(["--exact", test, "--nocapture"]);

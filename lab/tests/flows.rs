@@ -12,12 +12,12 @@ fn lab(arguments: &[&str], plan: &Path, out: &Path) -> Output {
     let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
     let output = lab.arg("run").arg(plan).arg("--out").arg(out).args(arguments).output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains("namespace"), "this test needs network namespaces, and this machine makes none: {said}");
+    assert!(!said.contains("namespace"), "this test needs network namespaces: {said}");
     output
 }
 
 /// Runs a plan, after it has been listed as this, with results in `out`; returns its records. A busy machine makes runs
-/// invalid, which are repeated: what is asserted here holds all the same.
+/// invalid, which are repeated; the assertions hold nevertheless.
 fn records(plan: &str, listed: &str, out: &Path) -> Vec<SimRecord> {
     let file = out.with_extension("toml");
     fs::write(&file, plan).expect("written");
@@ -53,7 +53,7 @@ const ENDLESS: &str = r#"
 "#;
 
 #[test]
-fn endless_flows_share_the_link_until_they_are_stopped() {
+fn endless_flows_share_the_link_until_stop() {
     let directory = tempfile::tempdir().expect("a directory");
     let listed = "1 case to measure; at most 4.00 s (every run at its cap)\n";
     for record in records(ENDLESS, listed, &directory.path().join("out")) {
@@ -67,7 +67,7 @@ fn endless_flows_share_the_link_until_they_are_stopped() {
             assert_eq!(program.congestion.as_deref(), Some(congestion));
             assert_eq!((flow.seconds, program.failure.as_deref()), (None, None));
         }
-        // 125 kB fill a span of 100 ms; one that the emulator was late for may have more.
+        // 125 kB fill a span of 100 ms; one during a stall of the emulator may have more.
         let second = |from: usize| -> u64 {
             let arrived = |spans: &[u64]| spans.iter().skip(from).take(10).sum::<u64>();
             arrived(&reno.arrived) + arrived(&bbr.arrived)
@@ -118,7 +118,7 @@ const REPEATED: &str = r#"
 "#;
 
 #[test]
-fn a_flow_with_a_size_is_repeated_and_ends_the_run() {
+fn repeated_flow_ends_the_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().join("out");
     let records = records(REPEATED, "2 cases to measure; at most 40.0 s (every run at its cap)\n", &out);
@@ -138,8 +138,8 @@ fn a_flow_with_a_size_is_repeated_and_ends_the_run() {
         assert_eq!((long.seconds, program(long).congestion.as_deref()), (None, Some(congestion)));
     }
     let report = Command::new(env!("CARGO_BIN_EXE_downpour-lab")).arg("report").arg(&out).output().expect("it starts");
-    // Without a valid run there is nothing to draw, but there is a page.
+    // Without a valid run there is no picture, but a page.
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
-    assert!(page.contains("What was emulated") && page.contains("tcp-bbr"), "{page}");
+    assert!(page.contains("Emulated scenario") && page.contains("tcp-bbr"), "{page}");
 }

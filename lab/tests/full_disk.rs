@@ -21,7 +21,7 @@ fn record() -> Record {
         writes: None,
         seed: 1,
         repeat: 0,
-        told: None,
+        fixed_rate: None,
         cap_seconds: 1.0,
         fast: false,
     };
@@ -48,24 +48,24 @@ fn record() -> Record {
 }
 
 #[test]
-fn a_record_that_does_not_fit_leaves_those_before_it() {
+fn append_disk_full_keeps_earlier_records() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join(RECORDS);
     let mut store = Store::open(directory.path()).expect("a new directory");
     store.append(record()).expect("room");
     let whole = fs::read(&path).expect("a record");
 
-    // The limit allows half a record more, so that the record is torn as on a full disk. The signal sent at the limit
-    // would end the process.
+    // The limit allows half a record more: the record is torn as on a full disk. The signal at the limit would end the
+    // process.
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::new(AtomicBool::new(false))).expect("a handler");
     let room = whole.len() as u64 * 3 / 2;
-    setrlimit(Resource::Fsize, Rlimit { current: Some(room), maximum: None }).expect("a lower limit is free");
+    setrlimit(Resource::Fsize, Rlimit { current: Some(room), maximum: None }).expect("a lower limit is allowed");
     let error = store.append(record()).expect_err("no room").to_string();
-    assert!(error.contains("cannot take another result") && error.contains("run the same command again"), "{error}");
+    assert!(error.contains("cannot append to ") && error.contains("run the same command to resume"), "{error}");
     assert_eq!(fs::read(&path).expect("a record"), whole);
     assert_eq!(store.records().len(), 1);
 
-    setrlimit(Resource::Fsize, Rlimit { current: None, maximum: None }).expect("as it was");
+    setrlimit(Resource::Fsize, Rlimit { current: None, maximum: None }).expect("the previous limit");
     store.append(record()).expect("room again");
     drop(store);
     assert_eq!(Store::open(directory.path()).expect("whole lines").records().len(), 2);

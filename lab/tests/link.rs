@@ -46,7 +46,7 @@ fn lost(report: &serde_json::Value) -> u64 {
 }
 
 #[test]
-fn the_command_finds_its_peer_and_hands_on_its_code() {
+fn link_resolves_peer_and_returns_exit_code() {
     let script = "getent hosts peer; echo $LAB_PEER $LAB_SELF; exit 7";
     let output = link(&["--delay", "1ms"], &["bash", "-c", script]);
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
@@ -64,7 +64,7 @@ fn link_dns_isolated() {
 }
 
 #[test]
-fn the_packets_that_are_lost_are_those_of_the_model() {
+fn link_loses_the_packets_of_the_model() {
     for (loss, seed) in [("20%", 1_u32), ("20%", 2), ("5%", 3)] {
         let options = ["--loss", loss, "--seed", &seed.to_string(), "--backward", "loss=0%"];
         let script = "for i in {1..300}; do echo -n 12345678 > /dev/udp/peer/9; done";
@@ -77,7 +77,7 @@ fn the_packets_that_are_lost_are_those_of_the_model() {
 }
 
 #[test]
-fn a_command_can_switch_the_faults_off_and_on() {
+fn impair_switches_faults_off_and_on() {
     let lab = env!("CARGO_BIN_EXE_downpour-lab");
     let send = |count: u32| format!("for i in {{1..{count}}}; do echo -n x > /dev/udp/peer/9; done");
     let script = format!("{}; {lab} impair on && {}; {lab} impair off && {}", send(10), send(20), send(40));
@@ -86,11 +86,11 @@ fn a_command_can_switch_the_faults_off_and_on() {
     assert_eq!((report["links"][0]["offered"].as_u64(), lost(&report)), (Some(70), 20));
     let output = self::lab().args(["impair", "on"]).env_remove("LAB_CONTROL").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("not within a `downpour-lab link`"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("use this within `downpour-lab link`"), "{}", stderr(&output));
 }
 
 #[test]
-fn the_first_command_waits_until_that_of_the_peer_listens() {
+fn link_waits_until_peer_listens() {
     // Servers take a moment to start; a client that connects earlier is refused.
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
@@ -115,14 +115,14 @@ const DUMBBELL: &str = r#"
 "#;
 
 #[test]
-fn pairs_of_a_topology_share_its_bottleneck() {
+fn link_topology_pairs_share_bottleneck() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("dumbbell.toml");
     std::fs::write(&file, DUMBBELL).unwrap();
     let file = file.to_str().unwrap();
     let send = "for i in {1..150}; do echo -n 12345678 > /dev/udp/peer/9; done";
     let at = format!("a2=bash -c '{send}; exec 3<>/dev/udp/127.0.0.1/9; sleep 60'");
-    // Host `a2` is done sending when it has a socket open. Then `a1` begins.
+    // Host `a2` has finished sending when it has a socket open. Then `a1` begins.
     let (report, code) = report(&["--topology", file, "--at", &at], &format!("{send}; getent hosts peer | grep -q b1"));
     assert_eq!(code, Some(0));
     assert_eq!(report["links"][0]["name"], "left>right");
@@ -135,22 +135,22 @@ fn pairs_of_a_topology_share_its_bottleneck() {
     assert_eq!(lost(&report), dropped.count() as u64);
     let unknown = lab().args(["link", "--topology", file, "--at", "c=true", "--", "true"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(stderr(&unknown).contains("there is no host c: the hosts are a1, a2, b1, b2"), "{}", stderr(&unknown));
+    assert!(stderr(&unknown).contains("unknown host c: one of a1, a2, b1, b2"), "{}", stderr(&unknown));
 }
 
 #[test]
-fn an_outage_loses_what_is_sent_meanwhile() {
+fn link_down_loses_packets() {
     // The link is down from the start until after the commands have ended.
     let (report, _) = report(&["--down", "0s..600s"], "for i in {1..20}; do echo -n x > /dev/udp/peer/9; done");
     assert_eq!(report["links"][0]["events"], serde_json::json!([["dropped while down", 20]]));
 }
 
 #[test]
-fn nonsense_is_refused_with_one_line() {
+fn link_invalid_options_exit_2() {
     let cases: [(&[&str], &str); 9] = [
         (&["--trace", "/no/such/trace"], "cannot read the trace /no/such/trace: "),
         (&["--topology", "/no/such/topology"], "cannot read the topology /no/such/topology: "),
-        (&["--rate", "1M", "--topology", "x.toml"], "leave out the options of a link"),
+        (&["--rate", "1M", "--topology", "x.toml"], "link options have no effect with --topology"),
         (&["--loss", "120%"], "loss is 1.2: write a probability from 0% to 100%"),
         (&["--rate", "1M", "--queue", "0"], "queue"),
         (&["--delay", "50"], "cannot read delay=50: write it like 50ms"),
@@ -176,14 +176,14 @@ fn nonsense_is_refused_with_one_line() {
     assert!(!Path::new(was_run).exists());
     let absent = link(&[], &["/no/such/program"]);
     assert_eq!(absent.status.code(), Some(127));
-    assert_eq!(stderr(&absent), "downpour-lab: /no/such/program: there is no such command\n");
+    assert_eq!(stderr(&absent), "downpour-lab: /no/such/program: command not found\n");
     assert_eq!(link(&[], &["/etc/passwd"]).status.code(), Some(126));
 }
 
 /// Returns whether a process with this command line exists.
 fn is_running(mark: &str) -> bool {
     let commands = std::fs::read_dir("/proc")
-        .expect("/proc is there")
+        .expect("/proc exists")
         .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
     commands
         .map(|command| String::from_utf8_lossy(&command).replace('\0', " "))
@@ -202,7 +202,7 @@ fn is_gone_within(mark: &str, time: Duration) -> bool {
 }
 
 #[test]
-fn a_lab_that_is_killed_takes_everything_along() {
+fn link_killed_ends_all_processes() {
     // Unique command lines: sleeps of odd durations.
     let (peer, own) = (format!("sleep 1{}.25", std::process::id()), format!("sleep 1{}.75", std::process::id()));
     let script = format!("setsid {own} & echo started; {own}");
@@ -221,7 +221,7 @@ fn a_lab_that_is_killed_takes_everything_along() {
     child.kill().unwrap();
     child.wait().unwrap();
     for mark in [&peer, &own] {
-        assert!(is_gone_within(mark, Duration::from_secs(10)), "{mark} is still there");
+        assert!(is_gone_within(mark, Duration::from_secs(10)), "{mark} still runs");
     }
     let left = |directory: &Path| {
         let names = std::fs::read_dir(directory)
@@ -237,21 +237,21 @@ fn a_lab_that_is_killed_takes_everything_along() {
 
 #[test]
 fn link_peer_killed_after_command() {
-    // If the command does not exist, there is nothing to wait for, and a peer that ignores signals must be killed.
+    // If the command does not exist, the peer is not waited for. A peer that ignores signals is killed.
     let start = Instant::now();
     let absent = link(&["--peer", "sleep 600"], &["/no/such/program"]);
     assert_eq!(absent.status.code(), Some(127), "{}", stderr(&absent));
-    assert!(!stderr(&absent).contains("failed:"), "one that was ended did not fail: {}", stderr(&absent));
+    assert!(!stderr(&absent).contains("failed:"), "a killed command did not fail: {}", stderr(&absent));
     let failed = link(&["--peer", "exit 9"], &["true"]);
     assert_eq!(failed.status.code(), Some(0));
-    assert!(stderr(&failed).contains("the command on b failed: exit status: 9"), "{}", stderr(&failed));
+    assert!(stderr(&failed).contains("command on b failed: exit status: 9"), "{}", stderr(&failed));
     let deaf = link(&["--peer", "trap '' TERM; while :; do sleep 0.1; done"], &["true"]);
     assert_eq!(deaf.status.code(), Some(0), "{}", stderr(&deaf));
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 #[test]
-fn an_interrupted_command_ends_and_the_report_is_printed() {
+fn link_interrupted_prints_the_report() {
     let mut child = lab()
         .args([
             "link",

@@ -1,4 +1,4 @@
-//! Transfers of small files by every peer on this machine, and small writes over every one that carries connections.
+//! Transfers of small files by every peer on this machine, and small writes over every peer that carries connections.
 //!
 //! The kernel's TCP and quinn are part of this program. The others are tested by `cargo test -p lab --test peers --
 //! --ignored`, after `cargo xtask lab-deps` has installed them and `cargo build` has built downpour. A missing peer
@@ -27,11 +27,11 @@ fn within(name: &str, size: u64, cap: Duration) -> Result<Transfer, PeerError> {
 }
 
 fn done(name: &str, size: u64, writes: Option<Writes>, cap: Duration) -> Result<Transfer, PeerError> {
-    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let [from, to] = ["a", "b"].map(|name| Host::local(name).expect("a host"));
     let peer = named(name).expect("a peer");
     let programs = Programs::beside(env!("CARGO_BIN_EXE_downpour-lab").into());
-    let told = Some(Rate::from_megabits_per_second(1000));
-    let job = Job { size, writes, endless: false, seed: size + 1, told, choices: Vec::new(), programs };
+    let rate = Some(Rate::from_megabits_per_second(1000));
+    let job = Job { size, writes, endless: false, seed: size + 1, rate, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
 }
 
@@ -42,7 +42,7 @@ fn moves(name: &str, sizes: &[u64]) {
         assert!(transfer.is_complete(), "{name}, {size} bytes: {transfer:?}");
         assert_eq!(transfer.equal, (!name.starts_with("iperf3")).then_some(true), "{name}");
         assert_eq!(transfer.bytes_there, *size, "{name}");
-        let seconds = transfer.seconds.expect("it is there");
+        let seconds = transfer.seconds.expect("it has arrived");
         assert!(seconds > 0.0 && seconds < CAP.as_secs_f64(), "{name}, {size} bytes: {seconds} s");
     }
 }
@@ -50,7 +50,7 @@ fn moves(name: &str, sizes: &[u64]) {
 /// Bytes uploaded beside small writes, which may end them early.
 const UPLOAD: u64 = 50_000_000;
 
-/// Writes over what a peer carries, and checks that all of it is there, or back, soon.
+/// Writes over a connection of a peer, and checks that all writes or echoes arrive soon.
 fn writes(name: &str) {
     let plain = Writes { every_seconds: 0.02, poisson: false, seconds: 1.0, echo: false, beside: None };
     let echoed = Writes { poisson: true, echo: true, ..plain };
@@ -99,14 +99,14 @@ fn quinn() {
 }
 
 #[test]
-fn who_moves_files_only_is_not_written_through() {
+fn file_only_peer_refuses_writes() {
     let writes = Writes { every_seconds: 0.1, poisson: false, seconds: 1.0, echo: true, beside: None };
     let error = done("tcp8-reno", 1, Some(writes), CAP).expect_err("eight connections share a file").to_string();
-    assert_eq!(error, "tcp8-reno carries no connections, over which something could be written");
+    assert_eq!(error, "tcp8-reno carries no connections: small writes need a peer such as tunnel");
 }
 
 #[test]
-fn what_is_not_there_in_time_is_no_error() {
+fn late_file_is_no_error() {
     for name in ["tcp-reno", "tcp8-reno", "quinn-cubic"] {
         let late = within(name, 100_000_000, Duration::from_millis(1)).expect("a result");
         assert!(late.seconds.is_none() && !late.is_complete() && late.bytes_there < 100_000_000, "{name}: {late:?}");
@@ -126,11 +126,11 @@ fn tcp_with_any_congestion_control() {
 
 #[test]
 #[ignore = "needs an administrator, who may load it into the kernel"]
-fn tcp_whose_window_only_grows() {
+fn tcp_grow_only() {
     moves("tcp-grow-only", &SIZES);
     assert_eq!(moved("tcp-grow-only", 7).congestion.as_deref(), Some("lab_grow_only"));
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("a Linux kernel");
-    assert!(!known.contains("lab_grow_only"), "it is gone with the socket's choice: {known}");
+    assert!(!known.contains("lab_grow_only"), "unloaded after the socket's choice: {known}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn iperf3() {
         moves(&name, &SIZES[1..]);
         assert_eq!(moved(&name, 7).congestion.as_deref(), Some(congestion));
     }
-    assert_eq!(tried("iperf3-reno", 0).expect_err("endless").to_string(), "iperf3 sends no empty file");
+    assert_eq!(tried("iperf3-reno", 0).expect_err("endless").to_string(), "iperf3 cannot send an empty file");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn uftp() {
 #[ignore = "needs srt-file-transmit: apt-get install srt-tools"]
 fn srt() {
     moves("srt", &SIZES[1..]);
-    assert_eq!(tried("srt", 0).expect_err("a broken connection").to_string(), "srt sends no empty file");
+    assert_eq!(tried("srt", 0).expect_err("a broken connection").to_string(), "srt cannot send an empty file");
 }
 
 #[test]
@@ -221,5 +221,5 @@ fn norm_and_udt() {
     moves("udt", &SIZES);
     moves("norm", &SIZES[1..]);
     moves("norm-proactive", &SIZES[1..]);
-    assert_eq!(tried("norm", 0).expect_err("no file of NORM's").to_string(), "norm sends no empty file");
+    assert_eq!(tried("norm", 0).expect_err("no file of NORM's").to_string(), "norm cannot send an empty file");
 }

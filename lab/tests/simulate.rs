@@ -21,7 +21,7 @@ fn seconds(line: &str) -> f64 {
 }
 
 #[test]
-fn a_run_is_the_same_every_time_and_another_run_is_not() {
+fn simulate_run_is_deterministic() {
     let options = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "2%", "--size", "1MB"];
     let first = stdout(&simulate(&options));
     assert_eq!(first, stdout(&simulate(&options)));
@@ -29,7 +29,7 @@ fn a_run_is_the_same_every_time_and_another_run_is_not() {
 }
 
 #[test]
-fn the_results_are_written_as_json_too() {
+fn simulate_json_has_the_results() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("results.json");
     let options = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "2%", "--size", "1MB"];
@@ -40,17 +40,17 @@ fn the_results_are_written_as_json_too() {
     let results = read(&file);
     let flow = &results["flows"][0];
     assert_eq!((&flow["from"], &flow["to"], &flow["bytes"]), (&"a".into(), &"b".into(), &1_000_000.into()));
-    let told = seconds(text.lines().next().unwrap());
-    assert!((flow["seconds"].as_f64().unwrap() - told).abs() < 0.005 * told.max(1.0), "{flow} and {told}");
+    let printed = seconds(text.lines().next().unwrap());
+    assert!((flow["seconds"].as_f64().unwrap() - printed).abs() < 0.005 * printed.max(1.0), "{flow} and {printed}");
     assert_eq!(results["links"].as_array().map(Vec::len), Some(2));
-    // One that does not come to its end.
+    // An unfinished transfer.
     let cut = [with_file.as_slice(), &["--limit", "0"]].concat();
     assert!(!simulate(&cut).status.success());
     assert!(read(&file)["flows"][0]["seconds"].is_null());
 }
 
 #[test]
-fn pairs_share_the_bottleneck_of_a_topology() {
+fn simulate_topology_pairs_share_bottleneck() {
     const DUMBBELL: &str = r#"
         hosts = ["a1", "a2", "b1", "b2"]
         routers = ["left", "right"]
@@ -77,7 +77,7 @@ fn pairs_share_the_bottleneck_of_a_topology() {
 }
 
 #[test]
-fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
+fn simulate_profile_name_file_and_set() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mine.toml");
     std::fs::write(&file, "based-on = \"arq\"\ncongestion = \"cubic\"\n\"congestion.beta\" = 0.8\n").unwrap();
@@ -89,7 +89,7 @@ fn a_profile_is_a_name_or_a_file_and_what_is_changed_of_it() {
 }
 
 #[test]
-fn linux_tcp_is_a_profile_without_choices() {
+fn simulate_linux_tcp_has_no_choices() {
     let run = |options: &[&str]| {
         let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--size", "1MB", "--profile", "linux-tcp"];
         simulate(&[&link[..], options].concat())
@@ -102,7 +102,7 @@ fn linux_tcp_is_a_profile_without_choices() {
     assert!(trace.contains(r#""congestion_control":"linux-cubic""#), "{trace}");
     for (options, said) in [
         (["--set", "congestion=reno"], "--set congestion: linux-tcp has no choices"),
-        (["--told", "19M"], "--told: linux-tcp finds its rate itself"),
+        (["--told", "19M"], "--told has no effect on linux-tcp"),
     ] {
         let refused = run(&options);
         let error = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -110,7 +110,7 @@ fn linux_tcp_is_a_profile_without_choices() {
     }
 }
 
-/// Checks what draft-ietf-quic-qlog-main-schema demands of a file in JSON-SEQ: the members of its header, and of each
+/// Checks the demands of draft-ietf-quic-qlog-main-schema on a file in JSON-SEQ: the members of its header, and of each
 /// event a time that does not go back, a name with a namespace, and data.
 fn is_qlog(trace: &str) {
     let (before, records) = trace.split_once('\u{1e}').expect("records");
@@ -124,7 +124,7 @@ fn is_qlog(trace: &str) {
     assert_eq!(header["serialization_format"], "application/qlog+json-seq");
     let common = &header["trace"]["common_fields"];
     assert_eq!(common["time_format"], "relative_to_epoch");
-    // A monotonic clock has no epoch that anybody could name.
+    // A monotonic clock has no known epoch.
     assert_eq!(common["reference_time"], serde_json::json!({ "clock_type": "monotonic", "epoch": "unknown" }));
     let point = header["trace"]["vantage_point"]["type"].as_str();
     assert!(matches!(point, Some("client" | "server" | "network" | "unknown")), "{point:?}");
@@ -144,7 +144,7 @@ fn is_qlog(trace: &str) {
 
 /// The trace of a simulated transfer can be drawn: it ends with the transfer and names the controller.
 #[test]
-fn a_run_is_traced() {
+fn simulate_qlog_can_be_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let link = ["--rate", "20M", "--delay", "10ms", "--size", "1MB", "--set", "congestion=reno"];
@@ -161,7 +161,7 @@ fn a_run_is_traced() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
+fn simulate_invalid_or_unfinished_exit_code() {
     let cases: [(&[&str], i32, &str); 7] = [
         (&["--profile", "brutal"], 2, "unknown profile 'brutal'"),
         (&["--profile", "./none.toml"], 2, "cannot read ./none.toml"),
@@ -169,7 +169,7 @@ fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
         (&["--set", "congestion=brutal"], 2, "unknown congestion control 'brutal'"),
         (&["--loss", "120%"], 2, "loss is 1.2"),
         (&["--size", "much"], 2, "cannot read size=much"),
-        (&["--rate", "1M", "--limit", "2"], 4, "not every transfer came to its end"),
+        (&["--rate", "1M", "--limit", "2"], 4, "not every transfer finished in time"),
     ];
     for (options, code, message) in cases {
         let output = simulate(options);
@@ -180,7 +180,7 @@ fn what_makes_no_sense_is_refused_and_what_does_not_end_is_told() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_no_success_and_no_panic() {
+fn stdout_write_error_exit_code() {
     let full = || std::fs::File::options().write(true).open("/dev/full").expect("a device that is full");
     let lab = |arguments: &[&str]| {
         let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
@@ -206,9 +206,9 @@ fn output_that_cannot_be_written_is_no_success_and_no_panic() {
 }
 
 #[test]
-fn a_link_that_carries_no_first_packet_says_so() {
+fn simulate_small_mtu_error() {
     let output = simulate(&["--mtu", "576B", "--rate", "10M", "--delay", "10ms", "--size", "10KB", "--limit", "5"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("first packets have 1228 bytes") && !told.contains("--limit"), "{told}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("first packets of 1228 bytes") && !text.contains("--limit"), "{text}");
     assert!(simulate(&["--mtu", "1228B", "--rate", "10M", "--delay", "10ms", "--size", "10KB"]).status.success());
 }

@@ -1,5 +1,4 @@
-//! `downpour-lab web` as somebody asks it who need not be a browser: plans are run by real processes, and hostile
-//! requests are refused.
+//! `downpour-lab web` without a browser: real processes run plans, and hostile requests are refused.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,9 +12,9 @@ use std::time::{Duration, Instant};
 use lab::results::RECORDS;
 use serde_json::{Value, json};
 
-/// A bound on a hang, far above what a busy machine needs.
+/// A bound on a hang, far above the need of a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the page asks at most.
+/// The shortest interval of requests of the page.
 const LOOK_EVERY: Duration = Duration::from_millis(40);
 
 /// Files whose runs take a few hundredths of a second.
@@ -26,7 +25,7 @@ fn plan(name: &str, repeats: u32) -> String {
     )
 }
 
-/// Where a page server runs.
+/// The working directory of a page server.
 enum Directory {
     Own(tempfile::TempDir),
     Given(PathBuf),
@@ -84,7 +83,7 @@ impl Web {
              Content-Length: {}\r\n\r\n",
             body.len()
         );
-        // What is refused for its length need not be read.
+        // A server need not read a request that it refuses for its length.
         let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         stream
     }
@@ -107,27 +106,28 @@ impl Web {
         self.answer("POST", path, asked.to_string().as_bytes())
     }
 
-    /// Returns the first state of a run that is as wanted.
+    /// Returns the first state of a run that meets a condition.
     fn until(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let (begun, path) = (Instant::now(), format!("testing/watch?name={name}"));
         while begun.elapsed() < PATIENCE {
-            // As the page asks, without what it has seen: the newest state.
-            let (_, told) = self.get(&path);
-            let told: Value = serde_json::from_str(&told).unwrap_or_default();
-            if let Some(state) = told["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
+            // A request as of the page, for the newest state.
+            let (_, answer) = self.get(&path);
+            let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+            if let Some(state) =
+                answer["events"].as_array().and_then(|events| events.iter().find(|state| wanted(state)))
             {
                 return state.clone();
             }
             thread::sleep(LOOK_EVERY);
         }
-        panic!("it never comes to that");
+        panic!("no such state in time");
     }
 
     fn records(&self, plan: &str) -> PathBuf {
         self.directory.path().join("lab-results").join(plan).join(RECORDS)
     }
 
-    /// Ends it as Ctrl-C does, and returns its exit code.
+    /// Stops it as Ctrl-C does, and returns its exit code.
     fn stop(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
@@ -153,7 +153,7 @@ fn is(stage: &'static str) -> impl Fn(&Value) -> bool {
 }
 
 #[test]
-fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
+fn plan_is_run_stopped_resumed_and_extended() {
     let web = Web::start();
     let text = plan("my/small", 300);
     let (status, said) = web.post("testing/start", &json!({ "text": text, "jobs": 2 }));
@@ -161,7 +161,7 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
     let name = "lab-results/my/small";
     web.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(3));
     let (status, said) = web.post("testing/start", &json!({ "text": text, "again": true }));
-    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
+    assert!(status == 409 && said.contains("already running"), "{status} {said}");
     assert_eq!(web.post("testing/stop", &json!({ "name": name })).0, 200);
     let stopped = web.until(name, is("partial"));
     let before = lines(&web.records("my/small"));
@@ -169,11 +169,11 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
     assert!(before.len() < 300, "it was stopped in time");
 
     let (status, said) = web.post("testing/start", &json!({ "text": text }));
-    assert!(status == 409 && said.contains("there are results of my/small already"), "{status} {said}");
+    assert!(status == 409 && said.contains("results of my/small exist"), "{status} {said}");
     assert_eq!(web.post("testing/more", &json!({ "name": name, "jobs": 2 })).0, 200);
     web.until(name, is("done"));
     let after = lines(&web.records("my/small"));
-    assert_eq!((after.len(), &after[..before.len()]), (300, &before[..]), "what is there is not run again");
+    assert_eq!((after.len(), &after[..before.len()]), (300, &before[..]), "stored cases are not run again");
 
     assert_eq!(web.post("testing/more", &json!({ "name": name, "more": 5, "jobs": 2 })).0, 200);
     let done = web.until(name, |state| state["stage"] == "done" && state["total"] == 305);
@@ -196,7 +196,7 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
     assert_eq!((&cell["runs"], &cell["planned"], &cell["invalid"]), (&json!(305), &json!(305), &json!(0)));
     assert!(done["pictures"][0].as_str().expect("a picture").contains("data-series=\"0\" data-x=\"5\""));
 
-    // From the number to its records, and to one of them whole.
+    // From the number to its records, and to one full record.
     let (status, behind) = web.get(&format!("results/at?name={name}&sweep=0&row=0&point=0"));
     let behind: Value = serde_json::from_str(&behind).expect("JSON");
     assert_eq!((status, &behind["all"]), (200, &json!(305)));
@@ -218,7 +218,7 @@ fn a_plan_is_run_stopped_goes_on_and_gets_more_repeats() {
 }
 
 #[test]
-fn a_run_from_a_terminal_is_followed_and_stopped() {
+fn terminal_run_is_followed_and_stopped() {
     let web = Web::start();
     fs::write(web.directory.path().join("plan.toml"), plan("theirs", 300)).expect("written");
     let mut theirs = Command::new(env!("CARGO_BIN_EXE_downpour-lab"))
@@ -235,19 +235,19 @@ fn a_run_from_a_terminal_is_followed_and_stopped() {
     let name = "lab-results/theirs";
     let running = web.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(2));
     let says = running["says"].as_str().expect("words");
-    assert!(says.starts_with(&format!("Process {} runs it", theirs.id())), "{says}");
+    assert!(says.starts_with(&format!("Running in process {}", theirs.id())), "{says}");
     let (status, said) = web.post("testing/more", &json!({ "name": name }));
-    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
+    assert!(status == 409 && said.contains("already running"), "{status} {said}");
     assert_eq!(web.post("testing/stop", &json!({ "name": name })).0, 200);
     assert_eq!(theirs.wait().expect("it ends").code(), Some(75));
     web.until(name, is("partial"));
     let (status, said) = web.post("testing/stop", &json!({ "name": name }));
-    assert!(status == 409 && said.contains("does not run"), "{status} {said}");
+    assert!(status == 409 && said.contains("is not running"), "{status} {said}");
 }
 
-/// Two labs in one place, as after the crash of one of them.
+/// Two labs in one directory, as after the crash of one of them.
 #[test]
-fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
+fn run_outlives_a_crashed_lab() {
     let mut web = Web::start();
     assert_eq!(web.post("testing/start", &json!({ "text": plan("long", 5_000) })).0, 200);
     let name = "lab-results/long";
@@ -258,10 +258,10 @@ fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
     let next = Web::start_in(web.directory.path());
     next.until(name, |state| state["stage"] == "running" && state["records"].as_u64() >= Some(before + 2));
     let choices: Value = serde_json::from_str(&next.get("testing/choices").1).expect("JSON");
-    assert_eq!(choices["books"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
+    assert_eq!(choices["experiments"], json!([{ "name": name, "hasResults": true, "isRunning": true }]));
     let (status, said) = next.post("testing/start", &json!({ "text": plan("long", 5_000), "again": true }));
-    assert!(status == 409 && said.contains("runs already"), "{status} {said}");
-    // What times codes would be disturbed by it.
+    assert!(status == 409 && said.contains("already running"), "{status} {said}");
+    // It would disturb timed codes.
     let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\nrepair = \"15%\"\n\
                  drops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\ntitle = \"x\"\nmeasure = \"encode\"\n\
                  vary = \"size\"\nvalues = [\"10KB\"]\n";
@@ -274,28 +274,28 @@ fn a_run_outlives_a_lab_that_crashes_and_the_next_one_stops_it() {
 }
 
 #[test]
-fn at_the_end_of_the_program_its_runs_end_and_their_results_stay() {
+fn exit_stops_runs_and_keeps_results() {
     let mut web = Web::start();
     assert_eq!(web.post("testing/start", &json!({ "text": plan("long", 5_000) })).0, 200);
     web.until("lab-results/long", |state| state["records"].as_u64() >= Some(2));
     let records = web.records("long");
     assert_eq!(web.stop(), Some(0));
-    // Nobody holds the lock any more, and every line is whole.
+    // The lock is free, and every line is complete.
     lab::results::StoreOf::<Value>::open(records.parent().expect("a directory")).expect("the run has ended");
     assert!(lines(&records).len() >= 2);
 }
 
 /// Another lab that starts a run holds this lock as well.
 #[test]
-fn starts_that_wait_hold_up_nothing_else() {
+fn waiting_starts_do_not_block_requests() {
     let web = Web::start();
     let results = web.directory.path().join("lab-results");
     for name in ["a", "b", "there"] {
         fs::create_dir_all(results.join(name)).expect("a directory");
     }
     fs::write(results.join("there/plan.toml"), plan("there", 1)).expect("written");
-    let other = fs::File::open(&results).expect("it is there");
-    other.lock().expect("nobody has it");
+    let other = fs::File::open(&results).expect("it exists");
+    other.lock().expect("it is free");
     thread::scope(|scope| {
         let starts = ["a", "b"].map(|name| {
             let web = &web;
@@ -307,45 +307,45 @@ fn starts_that_wait_hold_up_nothing_else() {
             assert_eq!(web.get("testing/choices").0, 200);
         }
         assert!(starts.iter().all(|start| !start.is_finished()), "they wait");
-        other.unlock().expect("it had it");
+        other.unlock().expect("it was held");
         assert_eq!(starts.map(|start| start.join().expect("an answer").0), [200, 200]);
     });
 }
 
 #[test]
-fn hostile_requests_are_refused_in_one_line() {
+fn hostile_requests_are_refused() {
     let web = Web::start();
     let refused = |(status, said): (u16, String), expected: u16, part: &str| {
         assert!(status == expected && said.contains(part) && said.lines().count() <= 1, "{status} {said}");
     };
     for name in ["..%2F..%2Fetc", "../../etc/passwd", "/etc", "lab-results/..", "experiments/arq/fig3", "", "%00"] {
-        refused(web.get(&format!("testing/plan?name={name}")), 404, "there is no plan");
-        refused(web.get(&format!("testing/watch?name={name}")), 404, "there is no plan");
-        refused(web.get(&format!("results/open?name={name}")), 404, "there is no plan");
-        refused(web.post("testing/more", &json!({ "name": name })), 404, "there is no plan");
-        refused(web.post("testing/stop", &json!({ "name": name })), 404, "there is no plan");
-        refused(web.post("testing/check", &json!({ "text": plan("x", 1), "beside": name })), 404, "there is no plan");
+        refused(web.get(&format!("testing/plan?name={name}")), 404, "unknown plan");
+        refused(web.get(&format!("testing/watch?name={name}")), 404, "unknown plan");
+        refused(web.get(&format!("results/open?name={name}")), 404, "unknown plan");
+        refused(web.post("testing/more", &json!({ "name": name })), 404, "unknown plan");
+        refused(web.post("testing/stop", &json!({ "name": name })), 404, "unknown plan");
+        refused(web.post("testing/check", &json!({ "text": plan("x", 1), "beside": name })), 404, "unknown plan");
     }
     let start = |text: &str| web.post("testing/start", &json!({ "text": text }));
     for name in ["../../etc", "/etc/x", "a/../b", "a//b", "A", "", "a\\u0000b"] {
-        refused(start(&plan(name, 1)), 400, "is no name");
+        refused(start(&plan(name, 1)), 400, "invalid name");
     }
     refused(start(&plan("x", u32::MAX)), 400, "more than 50000 runs");
     refused(start("[["), 400, "plan.toml:1: ");
     refused(
         start(&plan("x", 1).replace("[[sweep]]", "[topology]\nfile = \"../../etc/passwd\"\n[[sweep]]")),
         400,
-        "lies elsewhere",
+        "must be in the directory of the plan",
     );
     let over_links = "name = \"x\"\ntitle = \"x\"\nlink = \"trace=/etc/passwd\"\nsize = \"1MB\"\ncap = \"9s\"\npeers = [\"tcp-cubic\"]\n\
                       [[sweep]]\nname = \"x\"\nvary = \"loss\"\nvalues = [\"1%\"]\n";
-    refused(start(over_links), 400, "trace /etc/passwd is no file in lab-results: put it there");
+    refused(start(over_links), 400, "trace /etc/passwd must be a file in lab-results");
     refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 0 })), 400, "runs at a time");
     refused(web.post("testing/start", &json!({ "text": plan("x", 1), "jobs": 1_000_000 })), 400, "runs at a time");
     refused(web.post("testing/start", &json!({})), 400, "text");
     let long = format!("{}{}", plan("x", 1), "#".repeat(300 << 10));
-    refused(start(&long), 400, "too long for a plan");
-    // It may close the connection while most of this is still on its way.
+    refused(start(&long), 400, "plan too long");
+    // The server may close the connection before most of this has been sent.
     let (status, _) = web.post("testing/start", &json!({ "text": "#".repeat(10 << 20) }));
     assert!([0, 400].contains(&status), "{status}");
     refused(web.get("results/record?name=x&index=99999999999999999999"), 400, "");
@@ -353,9 +353,9 @@ fn hostile_requests_are_refused_in_one_line() {
 
     assert_eq!(start(&plan("x", 2)).0, 200);
     web.until("lab-results/x", is("done"));
-    refused(web.get("results/at?name=lab-results/x&sweep=0&row=7&point=0"), 404, "there is no such point");
-    refused(web.get("results/record?name=lab-results/x&index=2"), 404, "there is no such record");
-    refused(web.get("results/behind?name=lab-results/x&query=auto%20loss%207%25"), 400, "there is no '7%'");
+    refused(web.get("results/at?name=lab-results/x&sweep=0&row=7&point=0"), 404, "no such point");
+    refused(web.get("results/record?name=lab-results/x&index=2"), 404, "no such record");
+    refused(web.get("results/behind?name=lab-results/x&query=auto%20loss%207%25"), 400, "unknown name '7%'");
     refused(web.get(&format!("results/behind?name=lab-results/x&query={}", "(".repeat(60))), 400, "too long");
     let (status, found) = web.get("results/behind?name=lab-results/x&query=auto%20loss%205%25");
     assert!(status == 200 && found.contains("\"all\":2"), "{status} {found}");

@@ -11,7 +11,7 @@ fn lab(arguments: &[&str], path: &Path) -> Output {
     let mut lab = Command::new(env!("CARGO_BIN_EXE_downpour-lab"));
     let output = lab.args(arguments).arg(path).output().expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains("namespace"), "this test needs network namespaces, and this machine makes none: {said}");
+    assert!(!said.contains("namespace"), "this test needs network namespaces: {said}");
     output
 }
 
@@ -31,7 +31,7 @@ const PLAN: &str = r#"
 "#;
 
 #[test]
-fn delays_and_their_price_are_those_of_the_link() {
+fn writes_delays_and_bytes_match_the_link() {
     let directory = tempfile::tempdir().expect("a directory");
     let (plan, out) = (directory.path().join("plan.toml"), directory.path().join("out"));
     fs::write(&plan, PLAN).expect("written");
@@ -40,25 +40,24 @@ fn delays_and_their_price_are_those_of_the_link() {
     let text = text.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let records: Vec<Record> = text.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
     assert!(!records.is_empty());
-    // A busy machine makes runs invalid, which are repeated: what is asserted here holds all the same.
+    // A busy machine makes runs invalid, which are repeated; the assertions hold nevertheless.
     for record in &records {
         let outcome = &record.outcome;
         let Ending::Finished { seconds } = outcome.ending else { panic!("{:?}", outcome.ending) };
         let written = outcome.written.expect("delays");
         let delays = written.delays;
         assert_eq!((delays.count, outcome.equal), (100, Some(true)));
-        // 40 ms there and back, and 48 ms in a full queue.
+        // 40 ms of round trip, and 48 ms in a full queue.
         assert!(delays.p50_ms > 40.0 && delays.p50_ms < 400.0 && delays.max_ms >= delays.p99_ms, "{delays:?}");
         assert!(seconds > 2.0, "{seconds} s");
-        // 100 writes of 100 B there and back with 52 B of headers at the least, and an upload at most as fast as the
-        // link.
+        // 100 echoed writes of 100 B with at least 52 B of headers, and an upload at most as fast as the link.
         let upload = outcome.bytes_there;
         assert!((200_000..3_000_000).contains(&upload), "{upload} B");
         assert!(written.wire_bytes_there > 15_200 + upload && written.wire_bytes > written.wire_bytes_there + 15_200);
         assert!(written.wire_bytes <= outcome.wire_bytes, "{} of {}", written.wire_bytes, outcome.wire_bytes);
     }
     let report = lab(&["report"], &out);
-    // Without a valid run there is nothing to draw, but there is a page.
+    // Without a valid run there is no picture, but a page.
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     let page = fs::read_to_string(out.join("report.html")).expect("a page");
     for part in ["Delay of 99 % of the writes at most, ms", "IP bytes of both hosts", "Goodput of the upload beside"] {

@@ -17,7 +17,7 @@ Examples:
 
 Delays are one-way. Each option is for both directions; --forward and --backward change one, in the text form of the option names.";
 
-/// The text form of a link that does nothing to packets.
+/// The text form of a link without impairments.
 const PERFECT: &str = "perfect";
 
 /// Options of `link`.
@@ -28,7 +28,7 @@ pub struct LinkArgs {
     /// Shell command to run on the other host; the first command waits until it listens
     #[arg(long, value_name = "COMMAND")]
     pub(crate) peer: Option<String>,
-    /// File with a topology of hosts and links; the command runs on the first host of the first pair, that of --peer on
+    /// File with a topology of hosts and links; the command runs on the first host of the first pair, --peer on
     /// the second
     #[arg(long, value_name = "FILE")]
     pub(crate) topology: Option<PathBuf>,
@@ -150,25 +150,25 @@ impl LinkOptions {
     /// Returns the link they describe.
     ///
     /// # Errors
-    /// The first value that [`Duplex`] refuses.
+    /// The first value that [`Duplex`] rejects.
     pub fn duplex(&self) -> Result<Duplex, netsim::TextError> {
         let (forward, backward) = (self.text(self.forward.as_deref()), self.text(self.backward.as_deref()));
         if forward == backward { forward.parse() } else { format!("{forward} / {backward}").parse() }
     }
 
-    /// Refuses these options beside a topology, which has links of its own.
+    /// Rejects these options together with a topology, which has links of its own.
     ///
     /// # Errors
-    /// Any of them.
+    /// One of them is given.
     pub fn check_beside_topology(&self) -> Result<(), Failure> {
         if self.forward.is_none() && self.backward.is_none() && self.text(None) == PERFECT {
             return Ok(());
         }
-        let message = "the links are those of the topology: change the file, or leave out the options of a link";
+        let message = "link options have no effect with --topology: omit them, or change the links in the file";
         Err(Failure::new(Code::Usage, message))
     }
 
-    /// Returns one direction in the text form of links: the options, less the keys that `own` has, and `own`.
+    /// Returns one direction in the text form of links: the options without the keys in `own`, and `own`.
     fn text(&self, own: Option<&str>) -> String {
         let own: Vec<&str> = own.into_iter().flat_map(|text| text.split(',')).collect();
         let options = [
@@ -215,12 +215,12 @@ pub struct ImpairArgs {
     pub switch: Switch,
 }
 
-/// Off or on.
+/// The state of the impairments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// They are active.
+    /// Active.
     On,
-    /// They are not.
+    /// Inactive.
     Off,
 }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_for_both_directions_and_overrides_for_one() {
+    fn link_options_both_directions_overrides_one() {
         let options = LinkOptions {
             rate: text("100M"),
             delay: text("50ms"),

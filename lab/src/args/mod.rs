@@ -18,7 +18,7 @@ pub use simulate::SimulateArgs;
 #[command(name = "downpour-lab", version, after_long_help = exit::HELP)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -29,9 +29,9 @@ pub enum Command {
     /// Run commands over an emulated link
     ///
     /// Creates two hosts, `a` and `b`, from network namespaces, and a link between them with the given rate, delay and
-    /// impairments. The command runs on `a`, that of --peer on `b`. Each host resolves the name `peer` to the other,
+    /// impairments. The command runs on `a`, --peer on `b`. Each host resolves the name `peer` to the other,
     /// whose address is also in LAB_PEER. Needs no root if the kernel lets users create namespaces. Prints statistics
-    /// of the link at the end, and whether the machine kept up.
+    /// of the link at the end, and whether the run is valid.
     #[command(after_help = link::EXAMPLES)]
     Link(Box<LinkArgs>),
     /// Switch the impairments of the surrounding link off or on
@@ -41,19 +41,19 @@ pub enum Command {
     Impair(ImpairArgs),
     /// Run downpour's engine over a network in virtual time
     ///
-    /// Takes the same options and topologies as `link` and uses the same model, without the machine: a minute there
-    /// takes seconds here, and equal run numbers give equal runs. All pairs of a topology send at once.
+    /// Takes the options and topologies of `link` and uses the same model, independent of the machine. A minute of
+    /// virtual time takes seconds, and equal run numbers give equal runs. All pairs of a topology send at once.
     #[command(after_help = simulate::EXAMPLES)]
     Simulate(Box<SimulateArgs>),
     /// Plot a connection over time from its trace
     ///
-    /// Plots window, rate, loss estimate, redundancy, round-trip time, queueing delay and open blocks over time, from
+    /// Plots window, rate, loss estimate, overhead, round-trip time, queueing delay and open blocks over time, from
     /// the output of `downpour send --qlog`.
     Series(SeriesArgs),
     /// Measure which links this machine can emulate accurately, and up to which rate
     ///
-    /// Compares measurements with the exact answers of the model: which packets are lost, how long a round trip takes,
-    /// how much gets through. Takes half a minute. Run it under the load that the machine has during your experiments.
+    /// Compares measurements with the exact answers of the model: lost packets, round-trip times and rates. Takes half
+    /// a minute. Run it under the same load as your experiments.
     Selftest,
     /// Run a plan
     Run(RunArgs),
@@ -71,15 +71,14 @@ pub enum Command {
     Web(WebArgs),
     /// List the programs that can be measured, and how to install missing ones
     Peers,
-    /// Remove files left behind by a lab that was killed
+    /// Remove temporary files of killed labs
     ///
-    /// Only temporary directories can be left behind: the kernel ends namespaces and their processes together with the
-    /// lab.
+    /// These are temporary directories: the kernel ends namespaces and their processes together with the lab.
     Clean,
-    /// One end of a transfer, started by the tables of the peers.
+    /// One end of a transfer, started by the lab for a peer.
     #[command(hide = true)]
     Peer {
-        /// Which end.
+        /// The end.
         #[command(subcommand)]
         end: OwnPeer,
     },

@@ -27,16 +27,16 @@ pub struct SimulateArgs {
     /// Change a setting of the profile: congestion=cubic, congestion.beta=0.5
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Send at exactly this rate
-    #[arg(long, value_name = "RATE")]
-    pub(crate) told: Option<String>,
-    /// Run it again, beginning with what the first run has learned of the path
+    /// Send at a fixed rate
+    #[arg(long = "told", value_name = "RATE")]
+    pub(crate) fixed_rate: Option<String>,
+    /// Run twice; the second run uses the path cache of the first
     #[arg(long)]
     pub(crate) again: bool,
     /// Size of each transfer
     #[arg(long, default_value = "10MB")]
     pub(crate) size: String,
-    /// Number of the run, which selects other random losses
+    /// Number of the run; each has other random losses
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) run: u64,
     /// Give up after this many seconds of virtual time

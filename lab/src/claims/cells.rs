@@ -1,4 +1,4 @@
-//! Results by name: the runs of a series at the points of a sweep.
+//! Lookup of results by name: the runs of a series at the points of a sweep.
 
 use serde::de::DeserializeOwned;
 
@@ -34,7 +34,7 @@ impl Measured {
                     let found = runs_at(plan, sweep, point, peer, records);
                     let (valid, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|record| record.is_valid());
                     let value = |bound: Bound| match quantity {
-                        // A time that is a bound from below bounds the goodput from above, which is no value.
+                        // A lower bound of a time is an upper bound of the goodput, which is not represented.
                         Quantity::Goodput if bound.is_bound() => None,
                         Quantity::Goodput => Some(Bound::Exactly(point.size as f64 * 8e-6 / bound.value())),
                         _ => Some(bound),
@@ -76,7 +76,7 @@ fn simulated_cells(plan: &SimPlan, records: &[SimRecord], term: &Term) -> Result
     let quantity = term.quantity.as_deref().map_or(Ok(sweep.picture.y), quantity)?;
     let is_over_time = sweep.vary == Vary::Time;
     if is_over_time && term.quantity.is_some() && !quantity.is_of_time() && quantity != SimQuantity::LossEstimate {
-        return Err(format!("{} is over time, and has only what is known of each moment", sweep.name));
+        return Err(format!("{} is over time: only quantities over time are available", sweep.name));
     }
     let span = plan.span.as_secs_f64();
     let points = match (is_over_time, term.point.as_str()) {
@@ -109,7 +109,7 @@ fn simulated_cells(plan: &SimPlan, records: &[SimRecord], term: &Term) -> Result
 }
 
 fn quantity<Q: DeserializeOwned>(name: &str) -> Result<Q, String> {
-    serde_json::from_value(name.into()).map_err(|_| format!("there is no quantity {name:?}"))
+    serde_json::from_value(name.into()).map_err(|_| format!("unknown quantity {name:?}"))
 }
 
 /// Returns the item of this name, and its index.
@@ -117,7 +117,7 @@ fn named<'a, T, N: AsRef<str>>(items: &'a [T], name: &str, of: impl Fn(&'a T) ->
     let found = items.iter().enumerate().find(|(_, item)| of(item).as_ref() == name);
     found.ok_or_else(|| {
         let all: Vec<String> = items.iter().map(|item| format!("'{}'", of(item).as_ref())).collect();
-        format!("there is no '{name}' among {}", all.join(", "))
+        format!("unknown name '{name}': one of {}", all.join(", "))
     })
 }
 

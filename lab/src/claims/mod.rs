@@ -1,8 +1,8 @@
-//! Verdicts on the claims of a document, whose numbers are taken from the results by name.
+//! Verdicts on the claims of a document, with numbers looked up in the results.
 //!
-//! `verdict.toml` stands beside the results. A verdict follows from its own conditions by one rule ([`Outcome`]), and
-//! every number in its text is an expression in braces that is evaluated when the text is written: `{with loss 5%}`.
-//! Neither can differ from the results.
+//! `verdict.toml` is in the directory of results. A verdict follows from its own conditions by one rule ([`Outcome`]),
+//! and every number in its text is an expression in braces, evaluated when the text is written: `{with loss
+//! 5%}`. Neither can differ from the results.
 
 mod cells;
 mod passages;
@@ -22,40 +22,40 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::passages::passages;
 pub(crate) use self::query::{Statistic, Term};
 pub(crate) use self::show::{anchor, class, markdown, overview, section};
-pub(crate) use self::stored::{Stored, TEXT, stored};
+pub(crate) use self::stored::{StoredVerdict, TEXT, stored};
 pub(crate) use self::value::Cell;
 use self::value::NoValue;
 use crate::exit::{Code, Failure};
 use crate::results::Bound;
 use crate::tables::Measured;
 
-/// The file beside the results.
+/// The file in the directory of results.
 pub(crate) const FILE: &str = "verdict.toml";
 /// The share of a published number by which a measured one may differ, where the document gives no spread.
 const TOLERANCE: f64 = 0.2;
 
 /// The verdicts on a plan's results.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Judged {
-    /// One for each claim.
+pub(crate) struct Verdicts {
+    /// The verdict on each claim.
     pub(crate) verdicts: Vec<ClaimVerdict>,
-    /// What else there is to say, in paragraphs.
+    /// Further paragraphs.
     pub(crate) text: Vec<Text>,
 }
 
 /// The verdict on one claim.
 #[derive(Clone, Debug)]
 pub(crate) struct ClaimVerdict {
-    /// The figure or table, such as `arq 1`; empty for what no document claims.
+    /// The figure or table, such as `arq 1`; empty for a claim of no document.
     pub(crate) item: String,
     pub(crate) claim: String,
-    /// Whose system was measured.
+    /// The measured system.
     pub(crate) system: String,
     pub(crate) measured: Text,
     pub(crate) outcome: Outcome,
-    /// Why it is so.
+    /// The reason.
     pub(crate) because: Text,
-    /// Of a claim for which its document is known: what `auto` does there, without a given rate and with one.
+    /// For a claim for which its document is known: the result of `auto`, without and with a fixed rate.
     pub(crate) auto: Option<Text>,
 }
 
@@ -65,29 +65,29 @@ pub(crate) enum Outcome {
     /// Every number is within the document's own spread, or 20 % where it gives none, and every order and direction is
     /// as claimed.
     Reproduced,
-    /// Every order and direction is as claimed, and a number is not.
+    /// Every order and direction is as claimed, but a number is not.
     InKind,
-    /// An order or direction is not as claimed; or a number is not, and no order was claimed.
+    /// An order or direction is not as claimed; or no order was claimed, and a number is not.
     Not,
     /// There are not enough valid runs, with the reason.
     NotMeasured(String),
 }
 
-/// A text with numbers in it.
+/// A text with inserted numbers.
 pub(crate) type Text = Vec<TextPart>;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum TextPart {
     Words(String),
-    /// A number, and the expression that it comes from.
+    /// A number and its expression.
     Number {
         query: String,
         shown: String,
     },
 }
 
-/// Results, and the short names of series in expressions about them.
+/// Results, and the short names of series in expressions.
 pub(crate) struct Data<'a> {
     measured: &'a Measured,
     names: &'a BTreeMap<String, String>,
@@ -104,13 +104,13 @@ impl Data<'_> {
     }
 }
 
-/// The file as it is written.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileText {
     #[serde(default)]
     text: String,
-    /// Series by the names that stand for them.
+    /// Series by their short names.
     #[serde(default)]
     names: BTreeMap<String, String>,
     #[serde(default)]
@@ -139,8 +139,8 @@ struct VerdictText {
 /// Reads the verdicts on results, if there are any.
 ///
 /// # Errors
-/// A file that cannot be read, or an expression in it without a meaning.
-pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Judged>, Failure> {
+/// A file that cannot be read, or an invalid expression in it.
+pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Verdicts>, Failure> {
     let path = directory.join(FILE);
     let Some(file) = file(&path)? else { return Ok(None) };
     let data = Data { measured, names: &file.names };
@@ -149,18 +149,18 @@ pub(crate) fn read(directory: &Path, measured: &Measured) -> Result<Option<Judge
         file.verdict.iter().map(|verdict| judge(verdict, &data)).collect::<Result<_, _>>().map_err(failed)?;
     let paragraphs = file.text.split("\n\n").map(str::trim).filter(|paragraph| !paragraph.is_empty());
     let text = paragraphs.map(|paragraph| filled(paragraph, &data)).collect::<Result<_, _>>().map_err(failed)?;
-    Ok(Some(Judged { verdicts, text }))
+    Ok(Some(Verdicts { verdicts, text }))
 }
 
 /// Returns the runs behind an expression in the terms of a directory's verdicts: the ids of their records, and their
 /// values.
 ///
 /// # Errors
-/// An expression without a meaning.
+/// An invalid expression.
 pub(crate) fn behind(query: &str, directory: &Path, measured: &Measured) -> Result<Vec<(String, Bound)>, Failure> {
     let file = file(&directory.join(FILE))?.unwrap_or_default();
     let data = Data { measured, names: &file.names };
-    // The form in which it is shown is no part of it.
+    // The format after `|` is not part of the expression.
     let query = query.split_once('|').map_or(query, |(query, _)| query);
     let runs = value::runs(query, &data).map_err(|error| Failure::new(Code::Usage, error))?;
     Ok(runs.into_iter().map(|run| (run.id, run.value)).collect())
@@ -193,8 +193,8 @@ fn outcome(text: &VerdictText, data: &Data<'_>) -> Result<Outcome, String> {
     let mut why = None;
     let mut take = |held: Result<bool, NoValue>| match held {
         Ok(held) => Ok(held),
-        Err(NoValue::NotMeasured(what)) => {
-            why.get_or_insert(what);
+        Err(NoValue::NotMeasured(term)) => {
+            why.get_or_insert(term);
             Ok(true)
         }
         Err(NoValue::Wrong(error)) => Err(error),
@@ -210,7 +210,7 @@ fn outcome(text: &VerdictText, data: &Data<'_>) -> Result<Outcome, String> {
     }
     Ok(match (orders_hold, numbers_hold) {
         (true, true) if text.holds.is_empty() && text.equals.is_empty() => {
-            return Err(format!("the claim {:?} has no condition: write holds or equals", text.claim));
+            return Err(format!("the claim {:?} has no condition: add holds or equals", text.claim));
         }
         (true, true) => Outcome::Reproduced,
         (true, false) if !text.holds.is_empty() => Outcome::InKind,
@@ -220,7 +220,11 @@ fn outcome(text: &VerdictText, data: &Data<'_>) -> Result<Outcome, String> {
 
 /// Returns whether a number is as published: `EXPRESSION = NUMBER [+- SPREAD]`.
 fn is_met(text: &str, data: &Data<'_>) -> Result<bool, NoValue> {
-    let wrong = || NoValue::Wrong(format!("{text:?} is not EXPRESSION = NUMBER or EXPRESSION = NUMBER +- SPREAD"));
+    let wrong = || {
+        NoValue::Wrong(format!(
+            "invalid condition {text:?}: write EXPRESSION = NUMBER or EXPRESSION = NUMBER +- SPREAD"
+        ))
+    };
     let (query, published) = text.rsplit_once(" = ").ok_or_else(wrong)?;
     let (published, spread) = match published.split_once(" +- ") {
         Some((published, spread)) => (published, Some(spread)),
@@ -241,7 +245,7 @@ fn filled(template: &str, data: &Data<'_>) -> Result<Text, String> {
     let mut pieces = Vec::new();
     let mut rest = template;
     while let Some((words, after)) = rest.split_once('{') {
-        let (inner, after) = after.split_once('}').ok_or_else(|| format!("'}}' is missing after {after:?}"))?;
+        let (inner, after) = after.split_once('}').ok_or_else(|| format!("missing '}}' after {after:?}"))?;
         pieces.push(TextPart::Words(words.to_owned()));
         let (query, form) = inner.split_once('|').map_or((inner, ""), |(query, form)| (query, form.trim()));
         let shown = match value::number(query, data) {
@@ -264,7 +268,7 @@ fn shown(value: Bound, form: &str) -> Result<String, String> {
         "%" => format!("{} %", units::number(rounded(number * 100.0))),
         _ => {
             let decimals = form.strip_prefix('.').and_then(|digits| digits.parse::<usize>().ok());
-            let decimals = decimals.ok_or_else(|| format!("{form:?} is no form: write .1 or %"))?;
+            let decimals = decimals.ok_or_else(|| format!("unknown format {form:?}: write .1 or %"))?;
             format!("{number:.decimals$}")
         }
     };
@@ -277,7 +281,7 @@ fn rounded(number: f64) -> f64 {
         return 0.0;
     }
     let unit = 10_f64.powf(number.abs().log10().floor() - 2.0);
-    // Multiples of a power of ten that is none of two are not exact: print and read them.
+    // Multiples of powers of ten are not exact in binary: print and read them.
     format!("{:.12}", (number / unit).round() * unit).parse().unwrap_or(number)
 }
 
@@ -296,12 +300,12 @@ impl fmt::Display for Outcome {
             Self::Reproduced => f.write_str("reproduced"),
             Self::InKind => f.write_str("in kind"),
             Self::Not => f.write_str("not reproduced"),
-            Self::NotMeasured(what) => write!(f, "not measured: {what}"),
+            Self::NotMeasured(reason) => write!(f, "not measured: {reason}"),
         }
     }
 }
 
-impl fmt::Display for Judged {
+impl fmt::Display for Verdicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for ClaimVerdict { claim, system, measured, outcome, because, auto, .. } in &self.verdicts {
             writeln!(f, "Claim:    {claim}\nMeasured: {} ({system})\nVerdict:  {outcome}", plain(measured))?;

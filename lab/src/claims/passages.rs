@@ -12,7 +12,7 @@ use crate::tables::Measured;
 /// The file, in the directory of all experiments.
 const PASSAGES: &str = "passages.toml";
 
-/// The file as it is written.
+/// The content of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PassagesText {
@@ -24,7 +24,7 @@ struct PassagesText {
 struct PassageText {
     /// The document, by its path in the repository.
     document: PathBuf,
-    /// The results that it is about, such as `auto/untold`.
+    /// The results whose numbers it has, such as `auto/untold`.
     results: PathBuf,
     text: String,
 }

@@ -7,13 +7,13 @@
 //! with loss 5% of tcp                  of the flow `tcp`
 //! with loss * / without loss *         at every point
 //! least(...), most(...), mean(...)     of the values at all points
-//! count(a loss * > b loss *)           the number of points at which it holds
+//! count(a loss * > b loss *)           the number of points at which the comparison holds
 //! points(loss)                         the number of points
 //! fit(with loss), r2(with loss)        the nearest line through the origin, and how much of the variance it explains
 //! rises(...), falls(...)               whether each value is above, or below, the one before it
 //! ```
 //!
-//! Operators have spaces around them. A comparison of values at every point holds if it does at each.
+//! Operators have spaces around them. A comparison of values at every point holds if it holds at each point.
 
 use winnow::combinator::{alt, cut_err, delimited, eof, fail, opt, preceded, separated_foldl1, seq, terminated};
 use winnow::error::ContextError;
@@ -85,7 +85,7 @@ pub(super) enum LineOf {
 }
 
 impl Operator {
-    /// How strongly those bind that do it most.
+    /// The strength of the operators that bind most tightly.
     const STRONGEST: u8 = 2;
 
     fn of(word: &str) -> Option<Self> {
@@ -102,7 +102,7 @@ impl Operator {
         })
     }
 
-    /// Returns how strongly it binds: comparisons least.
+    /// Returns its binding strength: comparisons have the least.
     fn strength(self) -> u8 {
         match self {
             Self::Multiply | Self::Divide => 2,
@@ -149,25 +149,25 @@ pub(crate) struct QueryError {
     why: String,
 }
 
-/// What should stand where the text cannot be read.
-type Wanted = ContextError<&'static str>;
-type Read<T> = ModalResult<T, Wanted>;
+/// The element expected where parsing failed.
+type ParseContext = ContextError<&'static str>;
+type Read<T> = ModalResult<T, ParseContext>;
 
 /// Reads an expression.
 pub(super) fn parse(text: &str) -> Result<Expression, QueryError> {
     let whole = delimited(space, operations(0), eof.context("an operator")).parse(text);
     whole.map_err(|error| {
-        let wanted = error.inner().context().next().unwrap_or(&"something else");
+        let wanted = error.inner().context().next().unwrap_or(&"a different text");
         let why = match &text[error.offset()..] {
-            "" => format!("it ends where {wanted} should stand"),
-            rest => format!("{rest:?} stands where {wanted} should"),
+            "" => format!("expected {wanted} at the end"),
+            rest => format!("expected {wanted} instead of {rest:?}"),
         };
         QueryError { text: text.to_owned(), why }
     })
 }
 
 /// Reads operations that bind at least this strongly.
-fn operations<'a>(strength: u8) -> impl ModalParser<&'a str, Expression, Wanted> {
+fn operations<'a>(strength: u8) -> impl ModalParser<&'a str, Expression, ParseContext> {
     move |input: &mut &'a str| {
         if strength > Operator::STRONGEST {
             return cut_err(atom).parse_next(input);
@@ -222,11 +222,11 @@ fn term(input: &mut &str) -> Read<Term> {
     .parse_next(input)
 }
 
-/// Reads a name, which in quotes is never an operator or a function.
-fn name<'a>(what: &'static str) -> impl ModalParser<&'a str, String, Wanted> {
+/// Reads a name. In quotes it is never an operator or a function.
+fn name<'a>(description: &'static str) -> impl ModalParser<&'a str, String, ParseContext> {
     let quote = cut_err("'".context("a closing quote"));
     let quoted = token(delimited("'", take_till(0.., '\''), quote));
-    alt((quoted, word)).map(str::to_owned).context(what)
+    alt((quoted, word)).map(str::to_owned).context(description)
 }
 
 fn word<'a>(input: &mut &'a str) -> Read<&'a str> {
@@ -237,7 +237,7 @@ fn closed<'a>(input: &mut &'a str) -> Read<&'a str> {
     cut_err(token(")").context("an operator or ')'")).parse_next(input)
 }
 
-fn token<'a, O>(parser: impl ModalParser<&'a str, O, Wanted>) -> impl ModalParser<&'a str, O, Wanted> {
+fn token<'a, O>(parser: impl ModalParser<&'a str, O, ParseContext>) -> impl ModalParser<&'a str, O, ParseContext> {
     terminated(parser, space)
 }
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_and_how_operators_bind() {
+    fn parse_terms_and_precedence() {
         let cell = |series, point| Box::new(Expression::Cell(term(series, point)));
         assert_eq!(parse("with loss 5%"), Ok(*cell("with", "5%")));
         let full = Term {
@@ -284,16 +284,16 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn parse_error_names_expected_element() {
         for (text, why) in [
-            ("", "it ends where a series should stand"),
-            ("with loss", "it ends where a point or * should stand"),
-            ("with loss 5% wire more", "\"more\" stands where an operator should"),
-            ("with loss 'a", "it ends where a closing quote should stand"),
-            ("largest(with loss *)", "\"largest(with loss *)\" stands where a function should"),
-            ("least(with loss *", "it ends where an operator or ')' should stand"),
-            ("with loss 5% /", "it ends where a series should stand"),
-            (")", "\")\" stands where a series should"),
+            ("", "expected a series at the end"),
+            ("with loss", "expected a point or * at the end"),
+            ("with loss 5% wire more", "expected an operator instead of \"more\""),
+            ("with loss 'a", "expected a closing quote at the end"),
+            ("largest(with loss *)", "expected a function instead of \"largest(with loss *)\""),
+            ("least(with loss *", "expected an operator or ')' at the end"),
+            ("with loss 5% /", "expected a series at the end"),
+            (")", "expected a series instead of \")\""),
         ] {
             let error = parse(text).expect_err(text);
             assert_eq!(error.why, why, "{text}");

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{ClaimVerdict, Judged, Outcome, Text, TextPart, plain};
+use super::{ClaimVerdict, Outcome, Text, TextPart, Verdicts, plain};
 use crate::picture::escaped;
 
-/// Returns a text as HTML. Each number names the expression that it comes from.
+/// Returns a text as HTML. Each number has its expression.
 fn html(text: &Text) -> String {
     let piece = |piece: &TextPart| match piece {
         TextPart::Words(words) => escaped(words).clone(),
@@ -16,7 +16,7 @@ fn html(text: &Text) -> String {
     text.iter().map(piece).collect()
 }
 
-/// Returns the name by which pages colour an outcome.
+/// Returns the CSS class of an outcome.
 pub(crate) fn class(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Reproduced => "reproduced",
@@ -26,8 +26,8 @@ pub(crate) fn class(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Returns the verdicts on one plan's results, and what else is said about them.
-pub(crate) fn section(judged: &Judged) -> String {
+/// Returns the verdicts on one plan's results and their further paragraphs.
+pub(crate) fn section(judged: &Verdicts) -> String {
     let mut out = String::new();
     if !judged.verdicts.is_empty() {
         out +=
@@ -60,10 +60,10 @@ fn cells(verdict: &ClaimVerdict) -> String {
     )
 }
 
-/// The verdicts on a plan's results, with its name and whether an older build has made some of them.
-pub(crate) type PlanVerdicts<'a> = (&'a str, &'a Judged, bool);
+/// The name of a plan, the verdicts on its results, and whether an older build made some of them.
+pub(crate) type PlanVerdicts<'a> = (&'a str, &'a Verdicts, bool);
 
-/// Returns the claims for which the documents are known, beside what `auto` does there.
+/// Returns the claims for which the documents are known, with the results of `auto`.
 fn headlines<'a>(all: &[PlanVerdicts<'a>]) -> Vec<(&'a str, &'a ClaimVerdict, &'a Text)> {
     let of = |(name, judged, _): &PlanVerdicts<'a>| {
         let (name, judged) = (*name, *judged);
@@ -75,7 +75,7 @@ fn headlines<'a>(all: &[PlanVerdicts<'a>]) -> Vec<(&'a str, &'a ClaimVerdict, &'
 /// Returns tables of the verdicts of several plans.
 pub(crate) fn overview(all: &[PlanVerdicts<'_>]) -> String {
     let mut out = "<h1>Headline claims</h1>\n<div class=\"wide\"><table class=\"words\">\n\
-         <tr><th>Item</th><th>Claim</th><th>Its own system here</th><th>Verdict</th><th>auto, untold and told the rate</th></tr>\n"
+         <tr><th>Item</th><th>Claim</th><th>Result of its own system</th><th>Verdict</th><th>auto, without and with a fixed rate</th></tr>\n"
         .to_owned();
     for (_, verdict, auto) in headlines(all) {
         writeln!(out, "<tr><td>{}</td>{}<td>{}</td></tr>", escaped(&verdict.item), cells(verdict), html(auto))
@@ -103,18 +103,18 @@ pub(crate) fn overview(all: &[PlanVerdicts<'_>]) -> String {
     out + "</table></div>\n"
 }
 
-/// Returns the name of a plan's part of the page.
+/// Returns the anchor of a plan's section.
 pub(crate) fn anchor(name: &str) -> String {
     name.replace('/', "-")
 }
 
-/// Returns the same tables in Markdown, with links from where the directories of documents are.
+/// Returns the same tables in Markdown, with links relative to the directory of experiments.
 pub(crate) fn markdown(all: &[PlanVerdicts<'_>]) -> String {
     let cell = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
     let mut out = String::new();
     let headlines = headlines(all);
     if !headlines.is_empty() {
-        out += "## Headline claims\n\n| item | claim | its own system here | verdict | `auto`, untold and told the rate |\n|---|---|---|---|---|\n";
+        out += "## Headline claims\n\n| item | claim | result of its own system | verdict | `auto`, without and with a fixed rate |\n|---|---|---|---|---|\n";
     }
     for (name, ClaimVerdict { item, claim, measured, outcome, .. }, auto) in &headlines {
         writeln!(

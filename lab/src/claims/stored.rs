@@ -10,26 +10,26 @@ use super::FileText;
 /// The verdicts as text, beside `verdict.toml`.
 pub(crate) const TEXT: &str = "verdict.txt";
 
-/// A verdict as it stands in `verdict.txt`.
+/// A verdict from `verdict.txt`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Stored {
+pub(crate) struct StoredVerdict {
     /// The document's figure or table; empty for a claim of no document.
     pub(crate) item: String,
     pub(crate) claim: String,
-    /// What was measured, and the system in brackets.
+    /// The measured numbers, and the system in brackets.
     pub(crate) measured: String,
     /// `reproduced`, `in kind`, `not reproduced`, or `not measured` with the reason.
     pub(crate) verdict: String,
-    /// The name by which pages colour it.
+    /// Its CSS class.
     pub(crate) class: &'static str,
     pub(crate) because: String,
-    /// What `auto` does, of a claim for which the document is known.
+    /// The result of `auto`, for a claim for which the document is known.
     pub(crate) auto: String,
 }
 
-/// Returns the verdicts of a directory; none where none were written. What cannot be read is left out: opening the
-/// directory says why.
-pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
+/// Returns the verdicts of a directory, if any were written. Unreadable ones are skipped: opening the directory reports
+/// the reason.
+pub(crate) fn stored(directory: &Path) -> Vec<StoredVerdict> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_default();
     let mut all = parse(&read(TEXT));
     let file: FileText = toml::from_str(&read(super::FILE)).unwrap_or_default();
@@ -42,11 +42,11 @@ pub(crate) fn stored(directory: &Path) -> Vec<Stored> {
     all
 }
 
-fn parse(text: &str) -> Vec<Stored> {
-    let mut all: Vec<Stored> = Vec::new();
+fn parse(text: &str) -> Vec<StoredVerdict> {
+    let mut all: Vec<StoredVerdict> = Vec::new();
     for line in text.lines() {
         if let Some(claim) = line.strip_prefix("Claim:    ") {
-            all.push(Stored { claim: claim.to_owned(), class: "unmeasured", ..Stored::default() });
+            all.push(StoredVerdict { claim: claim.to_owned(), class: "unmeasured", ..StoredVerdict::default() });
         }
         let Some(last) = all.last_mut() else { continue };
         if let Some(measured) = line.strip_prefix("Measured: ") {
@@ -70,11 +70,11 @@ fn parse(text: &str) -> Vec<Stored> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ClaimVerdict, Judged, Outcome, TextPart, class};
+    use super::super::{ClaimVerdict, Outcome, TextPart, Verdicts, class};
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn verdict_txt_round_trip() {
         let words = |text: &str| vec![TextPart::Words(text.to_owned())];
         let verdict = |outcome: Outcome| ClaimVerdict {
             item: "arq 3".into(),
@@ -86,7 +86,7 @@ mod tests {
             auto: Some(words("1 s")),
         };
         let outcomes = [Outcome::Reproduced, Outcome::InKind, Outcome::Not, Outcome::NotMeasured("a loss 5%".into())];
-        let judged = Judged { verdicts: outcomes.clone().map(verdict).into(), text: vec![words("And so on.")] };
+        let judged = Verdicts { verdicts: outcomes.clone().map(verdict).into(), text: vec![words("And so on.")] };
         let read = parse(&judged.to_string());
         assert_eq!(read.len(), outcomes.len());
         for (stored, outcome) in read.iter().zip(&outcomes) {

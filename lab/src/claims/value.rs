@@ -1,10 +1,10 @@
-//! What expressions come to.
+//! The values of expressions.
 
 use super::Data;
 use super::query::{Expression, Function, LineOf, Operator, Statistic, Term, parse};
 use crate::results::{Bound, Times, line_through_origin};
 
-/// One run, or the runs of a record of timed codes.
+/// One run, or the runs in a record of timed codes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CellRuns {
     /// The id of its record.
@@ -15,11 +15,11 @@ pub(crate) struct CellRuns {
 /// The runs of a series at one point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Cell {
-    /// Its place on the axis.
+    /// Its position on the axis.
     pub(crate) x: f64,
     /// The valid runs.
     pub(crate) runs: Vec<CellRuns>,
-    /// The number of the others.
+    /// The number of invalid runs.
     pub(crate) invalid: usize,
 }
 
@@ -34,7 +34,7 @@ enum Value {
 /// Why an expression has no value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum NoValue {
-    /// It cannot be read, or names what the plan does not have.
+    /// It cannot be read, or contains a name that the plan does not have.
     #[error("{0}")]
     Wrong(String),
     /// There are no valid runs.
@@ -57,20 +57,20 @@ impl Cell {
     }
 }
 
-/// Returns the number that an expression comes to.
+/// Returns the value of an expression.
 pub(crate) fn number(text: &str, of: &Data<'_>) -> Result<Bound, NoValue> {
     match evaluate(&read(text)?, of).map_err(NoValue::Wrong)? {
         Value::One(Some(value)) => Ok(value),
         Value::One(None) => Err(NoValue::NotMeasured(text.to_owned())),
         Value::Each(_) => Err(NoValue::Wrong(format!("{text:?} has several values: use least, most or mean"))),
-        Value::Truth(_) => Err(NoValue::Wrong(format!("{text:?} is no number: count() tells how often it holds"))),
+        Value::Truth(_) => Err(NoValue::Wrong(format!("{text:?} is a comparison: use count() for a number"))),
     }
 }
 
-/// Returns whether a comparison holds, at every point if it is one of several.
+/// Returns whether a comparison holds, at every point if it has several.
 pub(crate) fn holds(text: &str, of: &Data<'_>) -> Result<bool, NoValue> {
     let Value::Truth(all) = evaluate(&read(text)?, of).map_err(NoValue::Wrong)? else {
-        return Err(NoValue::Wrong(format!("{text:?} is no comparison")));
+        return Err(NoValue::Wrong(format!("{text:?} is not a comparison")));
     };
     match all.iter().copied().collect::<Option<Vec<bool>>>() {
         Some(all) if !all.is_empty() => Ok(all.into_iter().all(|holds| holds)),
@@ -132,13 +132,15 @@ fn evaluate(expression: &Expression, of: &Data<'_>) -> Result<Value, String> {
 
 fn combine(left: Value, operator: Operator, right: Value) -> Result<Value, String> {
     let (left, right, is_one) = match (left, right) {
-        (Value::Truth(_), _) | (_, Value::Truth(_)) => return Err("a comparison is no number".to_owned()),
+        (Value::Truth(_), _) | (_, Value::Truth(_)) => {
+            return Err("a comparison is not a number: use count()".to_owned());
+        }
         (Value::One(left), Value::One(right)) => (vec![left], vec![right], true),
         (Value::Each(left), Value::One(right)) => (left.clone(), vec![right; left.len()], false),
         (Value::One(left), Value::Each(right)) => (vec![left; right.len()], right, false),
         (Value::Each(left), Value::Each(right)) if left.len() == right.len() => (left, right, false),
         (Value::Each(left), Value::Each(right)) => {
-            return Err(format!("{} points against {}", left.len(), right.len()));
+            return Err(format!("{} points compared with {}", left.len(), right.len()));
         }
     };
     let pairs = left.into_iter().zip(right).map(|(left, right)| left.zip(right));
@@ -150,9 +152,9 @@ fn combine(left: Value, operator: Operator, right: Value) -> Result<Value, Strin
     Ok(if is_one { Value::One(values.pop().flatten()) } else { Value::Each(values) })
 }
 
-/// Compares two numbers; `None` where one is a bound that does not decide.
+/// Compares two numbers; `None` if a bound leaves the result open.
 fn comparison(operator: Operator) -> Option<fn(Bound, Bound) -> Option<bool>> {
-    /// Whether the first is less, if that is known.
+    /// Returns whether the first is less, if known.
     fn less(left: Bound, right: Bound, or_equal: bool) -> Option<bool> {
         let holds = if or_equal { left.value() <= right.value() } else { left.value() < right.value() };
         match (left, right) {
@@ -171,7 +173,7 @@ fn comparison(operator: Operator) -> Option<fn(Bound, Bound) -> Option<bool>> {
     })
 }
 
-/// Returns a bound if an operand is one that bounds the result from below; nothing if it is known in no direction.
+/// Returns a bound if an operand bounds the result from below, and `None` if the result has no bound.
 fn arithmetic(left: Bound, operator: Operator, right: Bound) -> Option<Bound> {
     let (a, b) = (left.value(), right.value());
     let value = match operator {
@@ -193,16 +195,18 @@ fn arithmetic(left: Bound, operator: Operator, right: Bound) -> Option<Bound> {
 fn call(function: Function, argument: Value) -> Result<Value, String> {
     if function == Function::Count {
         let Value::Truth(all) = argument else { return Err("count() takes a comparison".to_owned()) };
-        // Over time there is nothing at the moments after a run's end: it holds at none of them.
+        // Over time, a comparison does not hold at moments after a run's end.
         let count = all.into_iter().filter(|holds| *holds == Some(true)).count();
         return Ok(Value::One(Some(Bound::Exactly(count as f64))));
     }
-    let Value::Each(all) = argument else { return Err("this takes the values at all points: NAME SWEEP *".to_owned()) };
+    let Value::Each(all) = argument else {
+        return Err("this function needs the values at all points: write NAME SWEEP *".to_owned());
+    };
     let order = |a: &Bound, b: &Bound| a.value().total_cmp(&b.value());
     let found = || all.iter().copied().flatten();
     Ok(match function {
         Function::Least => Value::One(found().min_by(order)),
-        // What did not finish took the longest.
+        // Unfinished runs count as the longest.
         Function::Most => Value::One(found().max_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(order(a, b)))),
         Function::Mean => {
             let sum = found().map(Bound::value).sum::<f64>() / found().count() as f64;
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn values_at_all_points() {
+    fn functions_of_values_at_all_points() {
         let half = combine(each(&[1.0, 4.0]), Operator::Divide, each(&[2.0, 4.0]));
         assert_eq!(half, Ok(each(&[0.5, 1.0])));
         assert_eq!(call(Function::Least, each(&[0.5, 1.0])), Ok(Value::One(Some(Bound::Exactly(0.5)))));
@@ -245,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_finish_decides_only_where_it_can() {
+    fn unfinished_run_leaves_comparison_open() {
         let (two, late) = (Bound::Exactly(2.0), Bound::AtLeast(60.0));
         let compare = |left, operator, right| comparison(operator).expect("a comparison")(left, right);
         assert_eq!(compare(two, Operator::Less, late), Some(true));
@@ -254,7 +258,7 @@ mod tests {
         assert_eq!(compare(Bound::Exactly(70.0), Operator::Less, late), None);
         assert_eq!(compare(late, Operator::Less, late), None);
         assert_eq!(arithmetic(late, Operator::Divide, two), Some(Bound::AtLeast(30.0)));
-        assert_eq!(arithmetic(two, Operator::Divide, late), None, "it may be anything below");
+        assert_eq!(arithmetic(two, Operator::Divide, late), None, "only an upper bound is known");
         assert_eq!(arithmetic(late, Operator::Divide, late), None);
         assert_eq!(arithmetic(two, Operator::Multiply, late), Some(Bound::AtLeast(120.0)));
         assert_eq!(arithmetic(two, Operator::Divide, Bound::Exactly(0.0)), None);

@@ -1,7 +1,7 @@
 //! Plans that time erasure codes in this process, instead of moving files over links.
 //!
-//! Codes take turns at each point of a sweep, so that changes on the machine affect all alike. Times are processor time
-//! of the one thread that works, and so exclude other load on the machine.
+//! Codes alternate at each point of a sweep, so that changes on the machine affect all alike. Times are processor time
+//! of the one working thread, which excludes other load on the machine.
 
 mod plan;
 mod record;

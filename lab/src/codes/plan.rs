@@ -48,23 +48,23 @@ pub struct CodeSweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// The half of the codes that is timed.
+    /// The timed half of the codes.
     pub measured: Measured,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub vary: Vary,
     /// The scale of the axis.
     pub scale: Scale,
     /// The values, as the plan writes them, and the settings that follow from them.
     pub points: Vec<(String, Setting)>,
-    /// The codes timed here.
+    /// The timed codes.
     pub codes: Vec<BlockCode>,
     /// Runs of each code at each point.
     pub runs: u32,
-    /// No further run of a point is begun after this time.
+    /// No further run of a point starts after this time.
     pub cap: Duration,
 }
 
-/// A half of a code.
+/// One half of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measured {
@@ -84,7 +84,7 @@ pub enum Vary {
     Symbol,
     /// Bytes of the largest block.
     Block,
-    /// The share of packets that is dropped.
+    /// The share of dropped packets.
     Drops,
 }
 
@@ -190,7 +190,7 @@ impl CodePlan {
     /// Reads the plan of a file that has `codes`; `None` for one that moves files over links.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }
@@ -213,15 +213,15 @@ impl CodePlan {
         for text in &written.sweep {
             let sweep = sweep(text.get_ref(), &written, &base, &codes, cap)
                 .and_then(|sweep| match sweeps.iter().any(|other| other.name == sweep.name) {
-                    true => Err(format!("two sweeps are called {:?}: give each a name of its own", sweep.name)),
+                    true => Err(format!("duplicate sweep name {:?}: rename one", sweep.name)),
                     false => Ok(sweep),
                 })
                 .map_err(|message| source.error(Some(text.span()), message))?;
             sweeps.push(sweep);
         }
         if sweeps.is_empty() || !is_name(&written.name) {
-            let what = "write a name of lower-case letters, digits, - and /, and at least one [[sweep]]";
-            return Err(PlanError::new(file, None, what));
+            let message = "write a name of lower-case letters, digits, - and /, and at least one [[sweep]]";
+            return Err(PlanError::new(file, None, message));
         }
         let named = sweeps.iter().flat_map(|sweep| &sweep.codes).filter(|code| !codes.contains(code)).copied();
         let all: Vec<BlockCode> = codes.iter().copied().chain(named).collect();
@@ -273,10 +273,10 @@ fn sweep(
     for value in &text.values {
         let setting = base.clone().put(text.vary, value)?;
         if points.iter().any(|(_, other)| *other == setting) {
-            return Err(format!("{value:?} stands twice in values: write it once"));
+            return Err(format!("duplicate value {value:?} in values"));
         }
         if text.scale == Scale::Log && text.vary.coordinate(&setting) <= 0.0 {
-            return Err(format!("{value:?} has no place on a logarithmic axis: write a linear scale"));
+            return Err(format!("{value:?} cannot be shown on a logarithmic axis: use scale = \"linear\""));
         }
         for &code in &codes {
             setting.check(code)?;
@@ -359,7 +359,7 @@ impl Setting {
     fn check(&self, code: BlockCode) -> Result<(), String> {
         let symbol = usize::try_from(self.symbol).unwrap_or(usize::MAX);
         if self.size.div_ceil(self.symbol) > 1 << 24 {
-            return Err("more than 2^24 symbols: write larger ones".to_owned());
+            return Err("more than 2^24 symbols: use larger symbols".to_owned());
         }
         let mut coded = self.blocks().into_iter().filter(|&k| k > 1);
         coded.try_for_each(|k| code.check(k, symbol).map_err(|error| error.to_string()))
@@ -440,7 +440,7 @@ points = [{ x = "2KB", y = 5.0 }]
     }
 
     #[test]
-    fn a_plan_is_read() {
+    fn plan_of_codes_is_read() {
         let plan = plan();
         assert_eq!(plan.codes, [BlockCode::RaptorQ, BlockCode::ReedSolomon]);
         let [sizes, blocks] = &plan.sweeps[..] else { panic!("two sweeps") };
@@ -455,15 +455,15 @@ points = [{ x = "2KB", y = 5.0 }]
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_in_one_line() {
+    fn plan_of_codes_error_is_one_line() {
         for (from, to, hint) in [
             ("codes = [\"raptorq\"]", "codes = [\"raptor-x\"]", "raptor-x"),
             ("symbol = \"1000B\"", "symbol = \"0B\"", "cannot read size=0B"),
             ("\"30KB\"", "\"900MB\"", "source symbols, not 900000"),
-            ("\"20KB\", \"7KB\"", "\"20KB\", \"20KB\"", "stands twice"),
+            ("\"20KB\", \"7KB\"", "\"20KB\", \"20KB\"", "duplicate value"),
             ("vary = \"block\"", "vary = \"rate\"", "unknown variant"),
             ("runs = 4", "runs = 0", "runs is 0"),
-            ("decode-blocks", "encode-size", "give each a name of its own"),
+            ("decode-blocks", "encode-size", "duplicate sweep name"),
             ("x = \"2KB\"", "x = \"soon\"", "cannot read size=soon"),
             ("measure = \"decode\"", "measured = \"decode\"", "unknown field"),
         ] {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CodePlan, CodeSweep, Measured, Setting};
-use crate::results::{Engine, Made, StoreOf, is_stale};
+use crate::results::{Engine, Origin, StoreOf, is_stale};
 
 /// The records of timed codes in one directory.
 pub type CodeStore = StoreOf<CodeRecord>;
@@ -21,11 +21,11 @@ pub struct CodeRecord {
     pub date: String,
     /// Release of the kernel.
     pub kernel: String,
-    /// The processor's name for itself.
+    /// The processor's name, as the kernel reports it.
     pub processor: String,
-    /// What made it; not known of older ones.
+    /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// Nanoseconds of processor time of each run, in order.
     pub nanoseconds: Vec<u64>,
 }
@@ -39,7 +39,7 @@ pub struct CodeCase {
     pub sweep: String,
     /// Name of the code; a block of one symbol is uncoded in any case.
     pub code: String,
-    /// The half of it that is timed.
+    /// The timed half.
     pub measured: Measured,
     /// The file, and how it is coded.
     pub setting: Setting,
@@ -50,7 +50,7 @@ pub struct CodeCase {
 }
 
 impl CodeCase {
-    /// Returns 16 hexadecimal digits that are the same for the same runs.
+    /// Returns 16 hexadecimal digits that identify the runs.
     pub fn id(&self) -> String {
         let content = (&self.code, self.measured, &self.setting, self.runs, self.seed);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
@@ -82,7 +82,7 @@ impl CodeSweep {
 }
 
 impl CodeRecord {
-    /// Returns whether another build made it than the present one.
+    /// Returns whether another build made it.
     pub fn is_stale(&self) -> bool {
         is_stale(self.made.as_ref(), Engine::Codes)
     }

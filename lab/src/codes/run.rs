@@ -12,14 +12,14 @@ use super::trial::Trial;
 use super::{CodeCase, CodePlan, CodeRecord, CodeStore, CodeSweep, Measured, Setting};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{Engine, Maker, PLAN, SCHEMA, keep, open, processor};
+use crate::results::{Engine, OriginBuilder, PLAN, SCHEMA, keep, open, processor};
 use crate::runner::{RunOptions, StopFlag};
 use crate::tables::Outlook;
 
 /// Times the cases that have no record yet, point by point; returns the exit code.
 pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &StopFlag) -> Result<u8, Failure> {
     if how.jobs.get() > 1 {
-        return Err(Failure::new(Code::Usage, "codes are timed one after the other: leave --jobs out"));
+        return Err(Failure::new(Code::Usage, "--jobs has no effect on timed codes: omit it"));
     }
     let wanted = |case: &CodeCase| how.only.as_deref().is_none_or(|only| case.label().contains(only));
     let points = points(plan, wanted);
@@ -33,9 +33,9 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &St
     }
     let mut store: CodeStore = open(directory)?;
     keep(&plan.file, directory, PLAN)?;
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     for (sweep, setting, cases) in points {
-        // Sweeps that meet in a point share its records.
+        // Sweeps with a common point share its records.
         let is_done = |record: &CodeRecord| !how.stale || !record.is_stale();
         let is_new = |case: &CodeCase| !store.records().iter().any(|record| record.id == case.id() && is_done(record));
         let cases: Vec<CodeCase> = cases.into_iter().filter(is_new).collect();
@@ -45,7 +45,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &St
             store.append(record)?;
         }
         if stop.is_set() {
-            warn("stopped: the same command goes on");
+            warn("stopped: run the same command to resume");
             return Ok(Code::Interrupted as u8);
         }
     }
@@ -56,7 +56,7 @@ pub(crate) fn run(plan: &CodePlan, how: &RunOptions, directory: &Path, stop: &St
 /// A point of a sweep, and its cases.
 type Point<'a> = (&'a CodeSweep, &'a Setting, Vec<CodeCase>);
 
-/// Returns the points of a plan, with the cases that are wanted.
+/// Returns the points of a plan, with the selected cases.
 fn points(plan: &CodePlan, wanted: impl Fn(&CodeCase) -> bool) -> Vec<Point<'_>> {
     let points = plan.sweeps.iter().flat_map(|sweep| sweep.points.iter().map(move |(_, setting)| (sweep, setting)));
     let with_cases = |(sweep, setting): (_, _)| {
@@ -66,7 +66,7 @@ fn points(plan: &CodePlan, wanted: impl Fn(&CodeCase) -> bool) -> Vec<Point<'_>>
     points.map(with_cases).collect()
 }
 
-/// Times the codes of one point in turns; returns `None` if stopped before they are done.
+/// Times the codes of one point in round-robin order; returns `None` if stopped before they are done.
 fn time(
     sweep: &CodeSweep,
     setting: &Setting,
@@ -123,7 +123,7 @@ fn once(
     }
 }
 
-/// Returns the cases of each point that have no record, and the seconds that they take at most.
+/// Returns the cases of each point without a record, and the most seconds that they take.
 fn left<'a>(points: &'a [Point<'_>], records: &[CodeRecord]) -> (Vec<&'a CodeCase>, f64) {
     let (mut left, mut most) = (Vec::new(), 0.0);
     for (sweep, _, cases) in points {
@@ -134,7 +134,7 @@ fn left<'a>(points: &'a [Point<'_>], records: &[CodeRecord]) -> (Vec<&'a CodeCas
     (left, most)
 }
 
-/// Returns what is left of a plan.
+/// Returns the remaining work of a plan.
 pub(crate) fn outlook(plan: &CodePlan, records: &[CodeRecord]) -> Outlook {
     let points = points(plan, |_| true);
     let total = points.iter().map(|(_, _, cases)| cases.len()).sum();

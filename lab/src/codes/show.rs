@@ -18,7 +18,7 @@ fn at<'a>(
     cases.iter().map(|case| records.iter().rfind(|record| record.id == case.id())).collect()
 }
 
-/// Returns the position of a point, and each run of a code there: the id of its record, and its value of a quantity.
+/// Returns the position of a point, and each run of a code at it: the id of its record, and its value of a quantity.
 pub(crate) fn found(
     plan: &CodePlan,
     sweep: &CodeSweep,
@@ -36,7 +36,7 @@ pub(crate) fn found(
 /// Returns the picture of a sweep.
 pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]) -> Chart {
     let all: Vec<_> = sweep.points.iter().map(|(_, setting)| (setting, at(plan, sweep, setting, records))).collect();
-    // A point that the cap has cut short is one of fewer runs; one without any is a gap.
+    // A point cut short by the cap has fewer runs; one without any is a gap.
     let mark = |setting: &Setting, record: Option<&CodeRecord>| {
         let x = sweep.vary.coordinate(setting);
         let Some(record) = record.filter(|record| !record.nanoseconds.is_empty()) else {
@@ -49,7 +49,7 @@ pub(crate) fn picture(plan: &CodePlan, sweep: &CodeSweep, records: &[CodeRecord]
         };
         Ok(Mark::with_bar(x, of(0.5), bar))
     };
-    // By the code's position in the plan, so that it looks the same in all pictures.
+    // By the code's position in the plan, for the same style in all pictures.
     let series = plan.codes.iter().enumerate().map(|(style, code)| {
         let index = sweep.codes.iter().position(|other| other == code);
         let points =
@@ -142,7 +142,7 @@ pub(crate) fn body(plan: &CodePlan, records: &[CodeRecord], pictures: &[String])
     let all = |of: fn(&CodeRecord) -> &str| escaped(&lists::each_once(records.iter().map(of)));
     write!(
         html,
-        "<h2>What it was run on</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
+        "<h2>Environment</h2>\n<table class=\"words\">\n<tr><td>Kernel</td><td>{}</td></tr>\n\
          <tr><td>Processor</td><td>{}</td></tr>\n<tr><td>From, to</td><td>{}</td></tr>\n</table>\n",
         all(|record| &record.kernel),
         all(|record| &record.processor),

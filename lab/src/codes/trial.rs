@@ -10,8 +10,7 @@ use rustix::time::ClockId;
 use super::Setting;
 use crate::clock;
 
-/// Returns the result of `work`, and the processor time that this thread took for it. The caller drops the result
-/// outside of that time.
+/// Returns the result of `work` and the processor time that this thread took for it. Dropping the result is not timed.
 pub fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let reading = reading();
     let (result, took) = between(work);
@@ -41,9 +40,9 @@ pub(super) struct Trial {
     packets: Vec<u8>,
 }
 
-/// The part of a block that is sent: a number of symbols from an id on.
+/// The sent part of a block: a number of symbols from an id on.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentRange {
     code: BlockCode,
     first: u32,
     count: u32,
@@ -58,7 +57,8 @@ impl Trial {
             Block::new_complete(k, symbol, bytes)
         };
         let blocks: Vec<Block> = setting.blocks().into_iter().map(block).collect();
-        let largest = blocks.iter().map(|block| Sent::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
+        let largest =
+            blocks.iter().map(|block| SentRange::of(code, block.k(), setting.repair).count).max().unwrap_or(0);
         Self { code, repair: setting.repair, blocks, packets: vec![0; largest as usize * symbol] }
     }
 
@@ -67,22 +67,22 @@ impl Trial {
         let Self { code, repair, blocks, packets } = self;
         timed(|| {
             for block in blocks {
-                Sent::of(*code, block.k(), *repair).encode(block, packets);
+                SentRange::of(*code, block.k(), *repair).encode(block, packets);
             }
         })
         .1
     }
 
-    /// Decodes the received packets, with this share of them lost, to the file. If they are too few, more are made
-    /// outside of the time.
+    /// Decodes the received packets, with this share of them lost, to the file. If they are too few, more are made,
+    /// which is not timed.
     ///
     /// # Errors
-    /// A code that has no more symbols, or decodes to other bytes.
+    /// A code without further symbols, or one that decodes to other bytes.
     pub(super) fn decode(&mut self, dropped: f64, rng: &mut Rng) -> Result<Duration, String> {
         let mut all = Duration::ZERO;
         let Self { code, repair, blocks, packets } = self;
         for source in blocks {
-            let sent = Sent::of(*code, source.k(), *repair);
+            let sent = SentRange::of(*code, source.k(), *repair);
             sent.encode(source, packets);
             let mut ids: Vec<u32> = (0..sent.count).collect();
             rng.shuffle(&mut ids);
@@ -94,7 +94,7 @@ impl Trial {
     }
 }
 
-impl Sent {
+impl SentRange {
     fn of(code: BlockCode, k: u32, repair: f64) -> Self {
         if k == 1 {
             return Self { code: BlockCode::Uncoded, first: 0, count: 1 };
@@ -137,7 +137,7 @@ impl Sent {
         });
         let (mut encoder, mut next) = (None, self.first + self.count);
         while let Progress::Need(more) = progress {
-            // Dropped symbols are sent again if the code has nothing else.
+            // Dropped symbols are retransmitted if the code has no others.
             if next + more > self.code.symbol_limit(k) {
                 for esi in (0..k).filter(|esi| !block.is_present(*esi)).take(more as usize).collect::<Vec<_>>() {
                     let symbol = source.symbol(esi).expect("a full block");
@@ -155,7 +155,7 @@ impl Sent {
             let (now, time) = timed(|| decoder.recover(&mut block));
             (progress, took) = (now, took + time);
         }
-        if block == *source { Ok(took) } else { Err(format!("{} decoded to other bytes", self.code)) }
+        if block == *source { Ok(took) } else { Err(format!("{} decoded to wrong bytes", self.code)) }
     }
 }
 
@@ -181,10 +181,10 @@ mod tests {
         }
     }
 
-    /// Asserts that the packets of the last block hold what its encoder makes symbol by symbol.
+    /// Asserts that the packets of the last block equal the encoder's symbols, made one by one.
     fn assert_packets(trial: &Trial) {
         let source = trial.blocks.last().expect("a block");
-        let Sent { code, first, count } = Sent::of(trial.code, source.k(), trial.repair);
+        let SentRange { code, first, count } = SentRange::of(trial.code, source.k(), trial.repair);
         let mut encoder = code.encoder(source.k(), source.symbol_size()).expect("a code");
         let mut wanted = vec![0; source.symbol_size()];
         let packets = trial.packets.chunks_exact(source.symbol_size());
@@ -198,18 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn only_coded_symbols_are_sent_of_lt() {
+    fn lt_sends_coded_symbols_only() {
         let sent = |code| {
-            let Sent { first, count, .. } = Sent::of(code, 20, 0.2);
+            let SentRange { first, count, .. } = SentRange::of(code, 20, 0.2);
             (first, count)
         };
         assert_eq!((sent(BlockCode::Lt), sent(BlockCode::PrecodedLt)), ((20, 24), (20, 24)));
         assert_eq!((sent(BlockCode::RaptorQ), sent(BlockCode::Uncoded)), ((0, 24), (0, 20)));
     }
 
-    /// The duration of the work is defined by the clock itself, so the machine's speed does not matter.
+    /// The clock itself defines the duration of the work, so the machine's speed does not matter.
     #[test]
-    fn time_is_that_of_the_work() {
+    fn timed_excludes_the_clock_reading() {
         let long = Duration::from_millis(5);
         let now = || clock::read(ClockId::ThreadCPUTime);
         let started = now();

@@ -10,7 +10,7 @@ use crate::results;
 /// Compress the records of finished experiments.
 ///
 /// Replaces results.jsonl in each directory of results by results.jsonl.zst, which takes a twentieth of the space.
-/// Every command reads it as it is, runs append to a new results.jsonl beside it, and `zstdcat` shows its lines.
+/// Every command reads it, runs append to a new results.jsonl beside it, and `zstdcat` shows its lines.
 #[derive(Clone, Debug, Args)]
 pub struct PackArgs {
     /// Directories of results.
@@ -21,10 +21,10 @@ pub struct PackArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// One line and an exit code, where there are no results in a directory or a file cannot be read or written.
+/// One line and an exit code, if a directory has no results, or a file cannot be read or written.
 pub fn pack(args: &PackArgs) -> Result<u8, Failure> {
     if let Some(directory) = args.directories.iter().find(|directory| !results::has_records(directory)) {
-        let message = format!("there are no results in {}: measure them with downpour-lab run", directory.display());
+        let message = format!("no results in {}: measure them with downpour-lab run", directory.display());
         return Err(Failure::new(Code::Usage, message));
     }
     args.directories.iter().try_for_each(|directory| results::pack(directory))?;

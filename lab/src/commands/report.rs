@@ -17,10 +17,10 @@ use crate::tables::{Measured, ResultsReader};
 
 /// Plot results and write a report.
 ///
-/// Writes a picture of every sweep of which something was run (SVG and PNG) and a table of all runs (results.csv) to
+/// Writes a picture of every sweep with records (SVG and PNG) and a table of all runs (results.csv) to
 /// each directory of results. The report is a single HTML page with the pictures, medians and spread, the environment,
-/// the claims, and the verdicts of verdict.toml beside the results, which are written to verdict.txt too. It needs no
-/// other file, no network and no scripts.
+/// the claims, and the verdicts of verdict.toml beside the results, which are written to verdict.txt too. It is
+/// self-contained and has no scripts.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
     /// Directories of results, or plans whose results are in lab-results.
@@ -34,7 +34,7 @@ pub struct ReportArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// One line and an exit code, where results cannot be read or drawn.
+/// One line and an exit code, if results cannot be read or drawn.
 pub fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let directories = args.from.iter().map(|from| directory(from)).collect::<Result<Vec<_>, _>>()?;
     let out = args.out.clone().unwrap_or_else(|| match &directories[..] {
@@ -69,8 +69,7 @@ pub(super) fn write_up(directories: &[PathBuf], out: &Path) -> Result<(), Failur
                 remove(&svg)?;
                 remove(&png_of)?;
             }
-            pictures
-                .push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw here.</figcaption>".to_owned()));
+            pictures.push(drawn.unwrap_or_else(|| "<figcaption>No run has a value to draw.</figcaption>".to_owned()));
         }
         write(&directory.join("results.csv"), measured.csv().as_bytes())?;
         let judged = claims::read(directory, &measured)?;
@@ -82,7 +81,7 @@ pub(super) fn write_up(directories: &[PathBuf], out: &Path) -> Result<(), Failur
     write(out, page(&sections).as_bytes())
 }
 
-/// Returns the picture of each sweep by its name; none where no run has a value for it.
+/// Returns the picture of each sweep by its name, or `None` if no run has a value.
 fn drawn(measured: &Measured) -> Vec<(String, Option<String>)> {
     let charts = measured.charts().into_iter();
     charts.map(|(name, chart)| (name, (!chart.is_empty()).then(|| svg(&chart)))).collect()
@@ -95,20 +94,20 @@ fn remove(picture: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns the pictures of a directory's results as `report` draws them, by the names of their sweeps; none where no
-/// run has a value for it.
+/// Returns the pictures of a directory's results as `report` draws them, by the names of their sweeps, or `None` if no
+/// run has a value.
 ///
 /// # Errors
-/// One line and an exit code, where results cannot be read.
+/// One line and an exit code, if results cannot be read.
 pub fn pictures(directory: &Path) -> Result<Vec<(String, Option<String>)>, Failure> {
     Ok(drawn(&measured(directory)?))
 }
 
-/// Returns the plan and the records of a directory, of which there is at least one.
+/// Returns the plan and the records of a directory; at least one record.
 pub(super) fn measured(directory: &Path) -> Result<Measured, Failure> {
     let measured = ResultsReader::of_results(directory)?.into_measured();
     if measured.count() == 0 {
-        let message = format!("there are no results in {}: measure them with downpour-lab run", directory.display());
+        let message = format!("no results in {}: measure them with downpour-lab run", directory.display());
         return Err(Failure::new(Code::Usage, message));
     }
     Ok(measured)

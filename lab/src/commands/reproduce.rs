@@ -16,17 +16,17 @@ const EXPERIMENTS: &str = "experiments";
 
 /// Repeat an experiment from a paper, plot it and write a report.
 ///
-/// NAME is a plan in the directory `experiments`, such as tornado-transfer/fig2. The directory is searched from the
-/// current directory upwards.
+/// NAME is a plan in the directory `experiments`, such as tornado-transfer/fig2. The directory is searched for in the
+/// current directory and its parents.
 #[derive(Clone, Debug, Args)]
 pub struct ReproduceArgs {
     /// The experiment, such as tornado-transfer/fig2.
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The directory of experiments, instead of searching for it.
+    /// The directory of experiments [default: searched for].
     #[arg(long, value_name = "DIRECTORY")]
     pub experiments: Option<PathBuf>,
-    /// How it is run.
+    /// The options of the run.
     #[command(flatten)]
     pub how: RunOptions,
 }
@@ -36,8 +36,8 @@ pub struct ReproduceArgs {
 /// # Errors
 /// One line and an exit code.
 pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &StopFlag) -> Result<u8, Failure> {
-    let here = std::env::current_dir().map_err(Failure::at(Path::new(".")))?;
-    let file = find(&args.name, args.experiments.as_deref(), &here)?;
+    let current = std::env::current_dir().map_err(Failure::at(Path::new(".")))?;
+    let file = find(&args.name, args.experiments.as_deref(), &current)?;
     let (code, directory) = run_file(&file, &args.how, measure, stop)?;
     if !args.how.dry_run && !stop.is_set() {
         let page = directory.join("report.html");
@@ -48,13 +48,16 @@ pub fn reproduce(args: &ReproduceArgs, measure: &dyn Measure, stop: &StopFlag) -
 }
 
 /// Returns the plan of an experiment: NAME.toml, or NAME/plan.toml.
-pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn find(name: &str, experiments: Option<&Path>, current: &Path) -> Result<PathBuf, Failure> {
     let directory = match experiments {
         Some(directory) => directory.to_owned(),
         None => {
-            let mut all = here.ancestors().map(|directory| directory.join(EXPERIMENTS));
+            let mut all = current.ancestors().map(|directory| directory.join(EXPERIMENTS));
             all.find(|directory| directory.is_dir()).ok_or_else(|| {
-                Failure::new(Code::Usage, "there is no directory experiments here or above: name it with --experiments")
+                Failure::new(
+                    Code::Usage,
+                    "no directory experiments in the current directory or its parents: use --experiments",
+                )
             })?
         }
     };
@@ -63,11 +66,8 @@ pub(super) fn find(name: &str, experiments: Option<&Path>, here: &Path) -> Resul
         return Ok(plan);
     }
     let names = names(&directory);
-    let what = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    Err(Failure::new(
-        Code::Usage,
-        format_args!("there is no experiment {name:?} in {}: there are {what}", directory.display()),
-    ))
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Err(Failure::new(Code::Usage, format_args!("no experiment {name:?} in {}: one of {known}", directory.display())))
 }
 
 /// Returns the experiments of a directory: plans in its directories, except those stored with results.

@@ -11,7 +11,7 @@ use crate::codes::{self, CodePlan};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
 use crate::plan::{LinkPlan, PlacedLink};
-use crate::results::{Maker, PLAN, Store, keep, open};
+use crate::results::{OriginBuilder, PLAN, Store, keep, open};
 use crate::runner::{
     Account, Agenda, Estimate, Measure, ProgressReporter, RunOptions, StopFlag, absent, run as run_all,
 };
@@ -20,22 +20,22 @@ use crate::simulated::{self, SimPlan};
 /// Run a plan.
 ///
 /// Every result is appended to DIRECTORY/results.jsonl at once. After an interruption the same command resumes: cases
-/// with a valid result are not measured again. Runs in which the emulator did not keep up are kept, marked as invalid,
-/// and repeated.
+/// with a valid result are not measured again. Runs in which the emulator did not keep up are stored, marked as
+/// invalid, and repeated.
 #[derive(Clone, Debug, Args)]
 pub struct RunArgs {
     /// The plan.
     #[arg(value_name = "PLAN.toml")]
     pub plan: PathBuf,
-    /// How it is run.
+    /// The options of the run.
     #[command(flatten)]
     pub how: RunOptions,
 }
 
-/// Runs the command; returns the exit code of a run that was made.
+/// Runs the command; returns the exit code of the run.
 ///
 /// # Errors
-/// One line and an exit code, if nothing or not everything could be measured.
+/// One line and an exit code, if not everything could be measured.
 pub fn run(args: &RunArgs, measure: &dyn Measure, stop: &StopFlag) -> Result<u8, Failure> {
     run_file(&args.plan, &args.how, measure, stop).map(|(code, _)| code)
 }
@@ -90,14 +90,14 @@ fn run_plan(
         return Err(how.nothing_selected(&plan.name));
     }
     keep_plan(plan, directory)?;
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     let account = run_all(agenda, (&mut store, &maker), measure, how.jobs, &mut ProgressReporter::new(), stop)?;
     warn(&summary(&account, settled, total));
     say(&format!("{}\n", directory.display()));
     Ok(code(&account))
 }
 
-/// Copies the plan to its results, so that they can be drawn without it.
+/// Copies the plan to its results, which can then be drawn without the original.
 fn keep_plan(plan: &LinkPlan, directory: &Path) -> Result<(), Failure> {
     keep(&plan.file, directory, PLAN)?;
     let Some(PlacedLink { file, .. }) = &plan.topology else { return Ok(()) };
@@ -105,7 +105,7 @@ fn keep_plan(plan: &LinkPlan, directory: &Path) -> Result<(), Failure> {
     keep(file, directory, file.strip_prefix(beside).unwrap_or(file))
 }
 
-/// Returns the cases that would be measured, one per line, and how long it may take.
+/// Returns the cases that would be measured, one per line, and an estimate of the duration.
 pub(super) fn list(plan: &LinkPlan, agenda: &Agenda, jobs: NonZeroUsize) -> String {
     let mut text = String::new();
     for case in agenda.cases() {
@@ -136,13 +136,14 @@ pub(super) fn summary(account: &Account, settled: usize, total: usize) -> String
     }
     if !account.unsettled.is_empty() {
         let cases = units::count(account.unsettled.len(), "case", "cases");
-        write!(text, "; {cases} without a valid run: a quieter machine, or a slower link").expect("a string takes all");
+        write!(text, "; {cases} without a valid run: use a quieter machine, or a slower link")
+            .expect("a string takes all");
     }
     for (peer, install) in &account.absent {
-        write!(text, "; {peer} is not here: {install}").expect("a string takes all");
+        write!(text, "; {peer} is not installed: {install}").expect("a string takes all");
     }
     if account.interrupted {
-        text.push_str("; stopped: the same command goes on");
+        text.push_str("; stopped: run the same command to resume");
     }
     text
 }

@@ -51,7 +51,7 @@ impl Measure for Fixed {
     }
 
     fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
-        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
+        Err(MeasureError::Run(format!("{} unexpected measurement, {attempt}", case.label())))
     }
 }
 
@@ -90,7 +90,7 @@ fn files(directory: &Path) -> HashSet<String> {
 }
 
 #[test]
-fn an_experiment_is_measured_drawn_and_written_up() {
+fn reproduce_measures_draws_and_reports() {
     let directory = experiments();
     let out = directory.path().join("out");
     let args = reproducing("paper/fig1", directory.path(), how(&out));
@@ -106,7 +106,7 @@ fn an_experiment_is_measured_drawn_and_written_up() {
         "b is faster than a. <small>(3.1)</small>",
         "<span>&ge; 60.0 s</span><small>&ge; 60.0 s &ndash; &ge; 60.0 s</small><small>2 not finished</small>",
         "<span class=\"best\">1.25 s</span><small>1.00 s &ndash; 1.50 s</small>",
-        "<td>8 kept, of them 0 invalid, which are in no number above</td>",
+        "<td>8 stored, 0 of them invalid and not counted above</td>",
         "<td>6.18.0</td>".replace("6.18.0", rustix::system::uname().release().to_str().expect("a release")).as_str(),
         "Not judged yet",
         "class=\"hollow\"",
@@ -114,9 +114,9 @@ fn an_experiment_is_measured_drawn_and_written_up() {
         assert!(page.contains(part), "{part} is not in {page}");
     }
     let foreign = ["src=", "href=", "<script", "url(", "@import"];
-    assert!(!foreign.iter().any(|part| page.contains(part)), "the page needs nothing else");
+    assert!(!foreign.iter().any(|part| page.contains(part)), "the page is self-contained");
 
-    // The verdict is shown, and nothing is measured again.
+    // The verdict is shown without another measurement.
     let verdict = r#"
         text = "It holds.\n\nAlmost <always>: {first loss 0%|.1} s, {first loss 10%} s."
         [names]
@@ -167,11 +167,11 @@ fn an_experiment_is_measured_drawn_and_written_up() {
     }
     let of = |query: &str| records(&RecordsArgs { from: out.clone(), query: query.to_owned() });
     assert_eq!(of("first loss 0% / b loss 0%|.1"), Ok(0));
-    assert_eq!(of("c loss 0%").map_err(|failure| failure.message), Err("there is no 'c' among 'a', 'b'".to_owned()));
+    assert_eq!(of("c loss 0%").map_err(|failure| failure.message), Err("unknown name 'c': one of 'a', 'b'".to_owned()));
 }
 
 #[test]
-fn a_dry_run_lists_and_changes_nothing() {
+fn dry_run_lists_and_writes_nothing() {
     let directory = experiments();
     let out = directory.path().join("out");
     let plan = directory.path().join("experiments/paper/fig1.toml");
@@ -187,16 +187,16 @@ fn a_dry_run_lists_and_changes_nothing() {
         lines[4],
         "4 cases to measure of 4, 0 settled; 1 warm-up; at least 4.31 s, at most 5 min 00 s (every run at its cap)"
     );
-    let none = RunArgs { how: RunOptions { only: Some("nobody".into()), ..args.how.clone() }, ..args };
+    let none = RunArgs { how: RunOptions { only: Some("absent".into()), ..args.how.clone() }, ..args };
     let failure = run(&none, &Fixed, &StopFlag::default()).expect_err("no case");
     assert_eq!(
-        (failure.code, failure.message.contains("no case of paper/fig1 contains \"nobody\"")),
+        (failure.code, failure.message.contains("no case of paper/fig1 contains \"absent\"")),
         (Code::Usage as u8, true)
     );
 }
 
 #[test]
-fn a_run_that_is_stopped_keeps_its_code_and_results() {
+fn stopped_run_keeps_exit_code_and_results() {
     let directory = experiments();
     let out = directory.path().join("out");
     let args = RunArgs { plan: directory.path().join("experiments/paper/fig1.toml"), how: how(&out) };
@@ -212,7 +212,7 @@ fn a_run_that_is_stopped_keeps_its_code_and_results() {
 }
 
 #[test]
-fn experiments_are_found_upward_and_named() {
+fn reproduce_searches_parent_directories() {
     let directory = experiments();
     let deep = directory.path().join("a/b");
     fs::create_dir_all(&deep).expect("made");
@@ -222,7 +222,7 @@ fn experiments_are_found_upward_and_named() {
     assert_eq!(found("own"), Ok(directory.path().join("experiments/own/plan.toml")));
     let failure = found("paper/fig9").expect_err("none");
     assert!(
-        failure.message.ends_with("there are own, paper/fig1") && failure.code == Code::Usage as u8,
+        failure.message.ends_with("one of own, paper/fig1") && failure.code == Code::Usage as u8,
         "{}",
         failure.message
     );
@@ -231,14 +231,14 @@ fn experiments_are_found_upward_and_named() {
 }
 
 #[test]
-fn what_went_wrong_is_one_line_and_a_code() {
+fn summary_is_one_line_with_exit_code() {
     let unsettled = vec![("case".to_owned(), "late".to_owned())];
     let absent = [("norm".to_owned(), "apt install libnorm1".to_owned())];
     let mut account = Account { settled: 3, invalid: 3, unsettled, ..Account::default() };
     assert_eq!(run::code(&account), Code::Invalid as u8);
     assert_eq!(
         run::summary(&account, 2, 6),
-        "5 of 6 cases settled, 2 of them before; 3 runs invalid; 1 case without a valid run: a quieter machine, or a slower link"
+        "5 of 6 cases settled, 2 of them before; 3 runs invalid; 1 case without a valid run: use a quieter machine, or a slower link"
     );
     account.absent = absent.into();
     assert_eq!(run::code(&account), Code::Lacking as u8);
@@ -246,13 +246,13 @@ fn what_went_wrong_is_one_line_and_a_code() {
     assert_eq!(run::code(&account), Code::Interrupted as u8);
     assert!(
         run::summary(&account, 0, 6)
-            .ends_with("; norm is not here: apt install libnorm1; stopped: the same command goes on")
+            .ends_with("; norm is not installed: apt install libnorm1; stopped: run the same command to resume")
     );
 }
 
-/// A plan that times codes takes the path of all plans, and moves nothing over links.
+/// A plan that times codes works with the same commands and uses no links.
 #[test]
-fn codes_are_timed_drawn_and_written_up() {
+fn plan_of_codes_is_timed_and_reported() {
     let text = r#"
 name = "paper/fig3"
 title = "Time of coding"
@@ -295,9 +295,9 @@ values = ["1KB", "20KB"]
     assert!(reproduce(&args(jobs), &Fixed, &StopFlag::default()).expect_err("refused").message.contains("--jobs"));
 }
 
-/// A simulated plan works with the same commands, on any number of processors, and resumes where it was stopped.
+/// A simulated plan works with the same commands, on any number of processors, and resumes after a stop.
 #[test]
-fn flows_are_simulated_drawn_and_written_up() {
+fn plan_of_flows_is_simulated_and_reported() {
     let text = r#"
 name = "paper/fig6"
 title = "Two flows"
@@ -332,7 +332,7 @@ vary = "time"
         let mut records = SimStore::read(out).expect("readable");
         for record in &mut records {
             (record.date, record.took_seconds) = (String::new(), 0.0);
-            // That of the machine changes from run to run.
+            // The load of the machine changes from run to run.
             record.made.iter_mut().for_each(|made| made.load = 0.0);
         }
         records.sort_by(|a, b| a.id.cmp(&b.id));
@@ -350,7 +350,7 @@ vary = "time"
     assert!(some.iter().all(|record| all.contains(record)));
     assert_eq!(simulate(&second, 1, None, &StopFlag::default()), (Ok(0), all.clone()), "the same on one processor");
     let lines = fs::read_to_string(first.join(RECORDS)).expect("records").lines().count();
-    assert_eq!(lines, 6, "what has a record is not run again");
+    assert_eq!(lines, 6, "cases with a record are not run again");
     let pictures = ["delay.svg", "delay.png", "over-time.svg", "over-time.png"];
     let expected: HashSet<String> =
         [RECORDS, PLAN, "results.csv", "report.html"].into_iter().chain(pictures).map(str::to_owned).collect();

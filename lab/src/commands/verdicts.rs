@@ -12,8 +12,8 @@ use crate::results::COMMIT;
 
 /// Judge results by their documents' claims.
 ///
-/// Prints a table in Markdown: each claim, what was measured, and whether it is reproduced. Both follow from the
-/// results and from verdict.toml beside them.
+/// Prints a table in Markdown: each claim, the measured numbers, and whether it is reproduced. Both follow from the
+/// results and their verdict.toml.
 #[derive(Clone, Debug, Args)]
 pub struct VerdictsArgs {
     /// Directories of results, or plans whose results are in lab-results.
@@ -24,7 +24,7 @@ pub struct VerdictsArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// One line and an exit code, where results or verdicts cannot be read.
+/// One line and an exit code, if results or verdicts cannot be read.
 pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     let mut all = Vec::new();
     for from in &args.from {
@@ -42,21 +42,20 @@ pub fn verdicts(args: &VerdictsArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the verdicts on the results of a directory as text, if there are any: what `report` writes to verdict.txt.
+/// Returns the verdicts on the results of a directory, if any, as the text that `report` writes to verdict.txt.
 ///
 /// # Errors
-/// One line and an exit code, where results or verdicts cannot be read.
+/// One line and an exit code, if results or verdicts cannot be read.
 pub fn verdict_text(directory: &Path) -> Result<Option<String>, Failure> {
     let judged = claims::read(directory, &measured(directory)?)?;
     Ok(judged.map(|judged| judged.to_string()))
 }
 
-/// Returns the passages of documents that say what was measured: each document's path from the directory that
-/// `experiments` is in, and the text that it has to have, with every number from the results. They are written in the
-/// file `passages.toml`.
+/// Returns the passages of documents about measurements: each document's path, relative to the parent of `experiments`,
+/// and the text that it must contain, with every number from the results. The file `passages.toml` has them.
 ///
 /// # Errors
-/// One line and an exit code, where that file or results cannot be read.
+/// One line and an exit code, if that file or results cannot be read.
 pub fn passages(experiments: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
     claims::passages(experiments, measured)
 }
@@ -78,13 +77,13 @@ pub struct RecordsArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// One line and an exit code, where results cannot be read or the expression has no meaning.
+/// One line and an exit code, if results cannot be read or the expression is invalid.
 pub fn records(args: &RecordsArgs) -> Result<u8, Failure> {
     let directory = directory(&args.from)?;
     let measured = measured(&directory)?;
     let found = claims::behind(&args.query, &directory, &measured)?;
     if found.is_empty() {
-        return Err(Failure::new(Code::Usage, format_args!("no valid run is behind {:?}", args.query)));
+        return Err(Failure::new(Code::Usage, format_args!("no valid runs for {:?}", args.query)));
     }
     for (id, value) in found {
         let sign = if value.is_bound() { "at least " } else { "" };

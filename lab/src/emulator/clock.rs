@@ -7,7 +7,7 @@ use rustix::time::ClockId;
 
 use crate::clock::{now, read};
 
-/// No packet waits in a ring for longer: its stamp is not from this clock.
+/// An older stamp is not from this clock: no packet waits that long in a ring.
 const OLDEST: Duration = Duration::from_secs(1);
 
 /// A clock that starts with the run. It does not jump when the time of day does.
@@ -44,7 +44,7 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Returns when a packet with this stamp arrived; `None` if the stamp makes no sense, for example because the time
+    /// Returns when a packet with this stamp arrived; `None` if the stamp is invalid, for example because the time
     /// of day was set meanwhile. A packet that arrived after the two clocks were read is assigned the time of reading.
     pub(super) fn arrival(self, stamp: Duration) -> Option<Time> {
         let age = self.time_of_day.saturating_sub(stamp);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_counts_backwards_from_now() {
+    fn stamp_is_relative_to_the_reading() {
         let stamps = Stamps { now: Time::from_nanos(5_000_000_000), time_of_day: Duration::from_secs(1_000) };
         assert_eq!(stamps.arrival(Duration::from_millis(999_900)), Some(Time::from_nanos(4_900_000_000)));
         assert_eq!(stamps.arrival(Duration::from_millis(1_000_001)), Some(Time::from_nanos(5_000_000_000)));

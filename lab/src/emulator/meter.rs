@@ -1,4 +1,4 @@
-//! What the emulator counts for runs with several flows: the traffic of each host, span by span, and the queues.
+//! Counters for runs with several flows: the traffic of each host, span by span, and the queues.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use netsim::{Fabric, QueueDelays, Time};
 
 use super::Packet;
 
-/// What is counted, and when.
+/// The times of counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measuring {
     /// Length of the spans in which arrivals are counted.
     pub span: Duration,
-    /// How long after the beginning queues are counted from.
+    /// The time from the beginning to the first count of queues.
     pub warm_up: Duration,
 }
 
@@ -22,18 +22,18 @@ pub struct HostTraffic {
     pub packets_sent: u64,
     /// Their IP bytes.
     pub bytes_sent: u64,
-    /// What arrived there in each span, whole or not: the last one is that of the last arrival.
+    /// The arrivals in each span, up to that of the last arrival, which may be incomplete.
     pub arrived: Vec<SpanTraffic>,
 }
 
-/// What arrived at a host in one span.
+/// The arrivals at a host in one span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpanTraffic {
     /// Packets.
     pub packets: u64,
     /// Their IP bytes.
     pub bytes: u64,
-    /// The sum of the times that they were on their way in the model.
+    /// The sum of their transit times in the model.
     pub transit: Duration,
 }
 
@@ -73,8 +73,8 @@ impl Meter {
         arrived[index].transit += at - packet.offered;
     }
 
-    /// Looks whether the warm-up is over.
-    pub(super) fn look(&mut self, now: Time, fabric: &Fabric<Packet>) {
+    /// Checks whether the warm-up is over.
+    pub(super) fn check_warm_up(&mut self, now: Time, fabric: &Fabric<Packet>) {
         if self.warm.is_none() && now >= self.begun + self.how.warm_up {
             self.warm = Some(waits(fabric));
         }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_are_counted_by_spans_and_queues_after_the_warm_up() {
+    fn meter_counts_arrivals_by_span_and_queues_after_warm_up() {
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
         let mut fabric = Fabric::new();
         let (a, b) = (fabric.add_host(), fabric.add_host());
@@ -117,7 +117,7 @@ mod tests {
         let how = Measuring { span: Duration::from_millis(100), warm_up: Duration::from_millis(300) };
         let mut meter = Meter::new(at(100), how, 2);
         for (millis, count) in [(50, 1), (200, 1), (500, 4)] {
-            meter.look(at(millis), &fabric);
+            meter.check_warm_up(at(millis), &fabric);
             for _ in 0..count {
                 fabric.offer(at(millis), a, b, Header::new(28, Ecn::NotEct), packet(at(millis))).expect("room");
                 meter.sent(0, at(millis), 28);

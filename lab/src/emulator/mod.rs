@@ -1,10 +1,10 @@
 //! The emulator: a thread that runs a [`Fabric`] in real time between the cables of hosts.
 //!
-//! A packet's arrival is when the kernel took it, not when the thread saw it, and everything after that happens in the
+//! A packet arrives when the kernel took it, not when the thread saw it, and everything after that happens in the
 //! model's time. So a stall of the thread shorter than the delay of the link changes nothing; a longer one makes
-//! packets late, which [`EmulatorReport::lateness`] shows. Fast cables have no such stamps: [`EmulatorReport::unseen`] bounds the error
-//! of arrivals. Large pieces that arrive through them are taken apart into the packets of the wire, each of which
-//! passes the model by itself ([`segments`]).
+//! packets late, which [`EmulatorReport::lateness`] shows. Fast cables have no such stamps: [`EmulatorReport::unseen`]
+//! bounds the error of arrivals. Large frames that arrive through them are split into the packets of the wire, each of
+//! which passes the model by itself ([`segments`]).
 
 mod clock;
 mod meter;
@@ -50,16 +50,16 @@ pub struct Emulator {
     thread: Option<JoinHandle<EmulatorReport>>,
 }
 
-/// What an emulator has counted so far.
+/// The counts of an emulator so far.
 #[derive(Clone, Debug, Default)]
 pub struct EmulatorCounters {
-    /// Of each link.
+    /// The statistics of each link.
     pub links: Vec<LinkStats>,
     /// IP bytes that have arrived at each host.
     pub arrived: Vec<u64>,
 }
 
-/// A handle that gives orders to an emulator, from any thread.
+/// A handle that sends commands to an emulator, from any thread.
 #[derive(Clone, Debug)]
 pub struct EmulatorHandle {
     orders: Sender<Order>,
@@ -80,39 +80,40 @@ impl EmulatorHandle {
     /// [`netsim::Link::set_config`]. An emulator that has ended changes nothing.
     ///
     /// # Errors
-    /// No such link, or one that makes no sense.
+    /// No such link, or an invalid one.
     pub fn set_link(&self, link: LinkId, config: LinkConfig) -> Result<(), NetworkError> {
         let (done, is_done) = channel();
         self.order(Order::SetLink { link, config: Box::new(config), done });
         is_done.recv().unwrap_or(Ok(()))
     }
 
-    /// Returns what has been counted so far; nothing if the emulator has ended.
+    /// Returns the counts so far; `None` if the emulator has ended.
     pub fn counts(&self) -> EmulatorCounters {
         let (answer, answered) = channel();
         self.order(Order::Count { answer });
         answered.recv().unwrap_or_default()
     }
 
-    /// Counts what each host sends and what arrives there, and how long packets wait at each link, from a time of
+    /// Counts the traffic from and to each host, and the waits of packets at each link, from a time of
     /// `CLOCK_MONOTONIC` on.
     pub fn measure(&self, from: Duration, how: Measuring) {
         self.order(Order::Measure { from, how });
     }
 
     fn order(&self, order: Order) {
-        // A thread that is gone is joined by the caller of `stop`.
+        // The caller of `stop` joins a thread that has ended.
         let _ = self.orders.send(order);
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
     }
 }
 
 impl Emulator {
-    /// Runs `fabric` between `cables`, the first of which leads to the first of `hosts`, and so on. The clock of the
-    /// model starts now.
+    /// Runs `fabric` between `cables`, the first of which is connected to the first of `hosts`, and so on. The clock of
+    /// the model starts now.
     ///
     /// # Errors
-    /// A system that provides no thread or event, or, with fast cables, does not report how long a thread had to wait.
+    /// A system that provides no thread or event, or, with fast cables, does not report a thread's wait for a
+    /// processor.
     pub fn start(fabric: Fabric<Packet>, hosts: Vec<NodeId>, cables: Vec<Cable>) -> io::Result<Self> {
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (orders, received) = channel();
@@ -125,7 +126,7 @@ impl Emulator {
         Ok(Self { control: EmulatorHandle { orders, wake }, thread: Some(thread) })
     }
 
-    /// Returns a handle that gives it orders.
+    /// Returns a handle that sends commands to it.
     pub fn control(&self) -> EmulatorHandle {
         self.control.clone()
     }
@@ -133,7 +134,7 @@ impl Emulator {
     /// Stops it, and returns its report. Packets in flight are lost.
     ///
     /// # Panics
-    /// If its thread did.
+    /// If its thread panicked.
     pub fn stop(mut self) -> EmulatorReport {
         self.control.order(Order::Stop);
         let thread = self.thread.take().expect("only stopping takes it");

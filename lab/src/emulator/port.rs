@@ -11,13 +11,13 @@ use super::segments::{SegmentRun, SuperPacket};
 
 /// The emulator's end of the cable to a host.
 pub(super) trait Port {
-    /// Takes up to `most` pieces that have arrived, in order.
-    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived));
+    /// Takes up to `most` arrived frames, in order.
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(ArrivedFrame));
 
     /// Delivers a run of packets to the host.
     ///
     /// # Errors
-    /// A host that has no room for it.
+    /// A host without room for it.
     fn send(&mut self, run: &SegmentRun) -> io::Result<()>;
 
     /// Returns how long a packet may wait to be delivered together with others.
@@ -37,12 +37,12 @@ pub(super) trait Port {
     fn losses(&mut self) -> Losses;
 }
 
-/// A piece that has arrived.
+/// An arrived frame.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct ArrivedFrame {
     /// When it arrived.
     pub(super) at: Time,
-    /// Upper bound on how long before that it may have been there.
+    /// Upper bound of its wait before that.
     pub(super) waited: Duration,
     /// The packets in it.
     pub(super) packet: SuperPacket,

@@ -1,4 +1,4 @@
-//! The report of an emulator: what it did, and how accurately.
+//! The report of an emulator: its counts and its accuracy.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ pub struct EmulatorReport {
     pub links: Vec<LinkStats>,
     /// How late packets were delivered to each host, compared with the model.
     pub lateness: Vec<Lateness>,
-    /// Upper bounds on how long packets were there before they arrived in the model: zero except for fast cables, which
-    /// have no stamps.
+    /// Upper bounds of the waits of packets before they arrived in the model: zero except for fast cables, which have
+    /// no stamps.
     pub unseen: Lateness,
     /// Packets delivered to hosts, by host.
     pub handed: Vec<u64>,
-    /// The number of pieces in which they were delivered, by host, which is what interfaces count: as many as packets,
-    /// except for fast cables.
+    /// The number of frames in which they were delivered, by host, as interfaces count them: as many as packets, except
+    /// for fast cables.
     pub pieces: Vec<u64>,
     /// Packets lost because the emulator did not fetch them in time.
     pub ring_drops: u64,
     /// Packets from the emulator that the kernel did not accept.
     pub send_failures: u64,
-    /// Packets without a destination here, not IPv4, or larger than a port accepts.
+    /// Packets without a known destination, not IPv4, or larger than a port accepts.
     pub refused: u64,
     /// Packets without a usable stamp: they arrived in the model when the emulator saw them.
     pub unstamped: u64,

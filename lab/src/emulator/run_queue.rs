@@ -20,13 +20,14 @@ impl RunQueue {
     /// # Errors
     /// A kernel that does not count.
     pub(super) fn open() -> io::Result<Self> {
-        let missing =
-            |why: String| io::Error::other(format!("this kernel does not tell when a thread had to wait ({why})"));
+        let missing = |why: String| {
+            io::Error::other(format!("this kernel does not report how long threads wait for a processor ({why})"))
+        };
         let table = File::open(TABLE).map_err(|error| missing(format!("{TABLE}: {error}")))?;
         let queue = Self { table };
         // If counting is switched off, the kernel shows zeroes.
         if queue.numbers().is_none_or(|[_, _, turns]| turns == 0) {
-            return Err(missing(format!("{TABLE} shows nothing")));
+            return Err(missing(format!("{TABLE} has only zeroes")));
         }
         Ok(queue)
     }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_within_the_time_that_passed() {
+    fn waited_is_within_elapsed_time() {
         let start = Instant::now();
         let queue = RunQueue::open().unwrap();
         let before = queue.waited();

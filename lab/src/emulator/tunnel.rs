@@ -1,12 +1,11 @@
-//! The fast port: a TUN device, through which packets pass in the large pieces that the hosts' kernels make.
+//! The fast port: a TUN device, through which packets pass in the large frames of the hosts' kernels.
 //!
 //! Such a device has no stamps: a packet arrives in the model when it is read. A stall of the thread would then look
-//! like packets that all arrived at once, and fill queues that were never full. So each piece has an upper bound on how
-//! long it may have waited: the time since the device was last known to be empty. It was empty when a read found
-//! nothing, and while the thread slept, since an arrival would have woken it. From such a sleep, the time that the
-//! awake thread waited for a processor, as reported by the kernel (`schedstat`), is excluded, and so is any time after
-//! the end of its timer, such as when the process or the whole machine was stopped. The verdict applies the limits of
-//! lateness to these times.
+//! like packets that all arrived at once, and fill queues that were never full. So each frame has an upper bound of its
+//! wait: the time since the device was last known to be empty. It was empty when a read found no frame, and while the
+//! thread slept, since an arrival would have woken it. From such a sleep, the time that the awake thread waited for a
+//! processor, as reported by the kernel (`schedstat`), is excluded, and so is any time after the end of its timer, such
+//! as when the process or the whole machine was stopped. The verdict applies the limits of lateness to these times.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -16,12 +15,12 @@ use std::time::Duration;
 use netsim::Time;
 
 use super::clock::Clock;
-use super::port::{Arrived, Losses, Port};
+use super::port::{ArrivedFrame, Losses, Port};
 use super::segments::{SegmentRun, SuperPacket, VnetHeader};
 use crate::sys::tun::Tun;
 
 /// Packets due within this time are delivered at once, so a packet may be late by that much. At 1 Gbit/s these are 8
-/// packets in one piece.
+/// packets in one frame.
 const MODERATION: Duration = Duration::from_micros(100);
 /// The largest IP packet.
 const LARGEST: usize = 65_535;
@@ -45,19 +44,19 @@ impl Tunnel {
 }
 
 impl Port for Tunnel {
-    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived)) {
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(ArrivedFrame)) {
         let mut header = [0; VnetHeader::BYTES];
         for _ in 0..most {
             let before = clock.now();
-            // A device that is gone has nothing either.
+            // A removed device has no frames either.
             let Ok(Some(length)) = self.device.read(&mut header, &mut self.buffer) else {
                 self.empty_at = before;
                 break;
             };
-            // After the read, before which the packet may not have been there.
+            // Taken after the read, since the packet may have arrived just before.
             let at = clock.now();
             match SuperPacket::parse(&header, &self.buffer[..length]) {
-                Ok(packet) => into(Arrived { at, waited: at - self.empty_at, packet }),
+                Ok(packet) => into(ArrivedFrame { at, waited: at - self.empty_at, packet }),
                 Err(_) => self.refused += 1,
             }
         }

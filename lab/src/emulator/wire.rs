@@ -1,4 +1,4 @@
-//! The port that works everywhere: a cable of two Ethernet interfaces, and a packet socket on the near one.
+//! The portable port: a cable of two Ethernet interfaces, and a packet socket on the emulator's one.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use netsim::Time;
 
 use super::clock::Clock;
-use super::port::{Arrived, Losses, Port};
+use super::port::{ArrivedFrame, Losses, Port};
 use super::segments::{SegmentRun, SuperPacket};
 use crate::sys::packet::PacketSocket;
 use crate::testbed::MAC;
@@ -35,7 +35,7 @@ impl Wire {
 }
 
 impl Port for Wire {
-    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(Arrived)) {
+    fn receive(&mut self, clock: &Clock, most: usize, into: &mut dyn FnMut(ArrivedFrame)) {
         let stamps = clock.stamps();
         let losses = &mut self.losses;
         for _ in 0..most {
@@ -47,7 +47,7 @@ impl Port for Wire {
                 };
                 let arrival = stamps.arrival(arrived.stamp);
                 losses.unstamped += u64::from(arrival.is_none());
-                into(Arrived { at: arrival.unwrap_or(stamps.now()), waited: Duration::ZERO, packet });
+                into(ArrivedFrame { at: arrival.unwrap_or(stamps.now()), waited: Duration::ZERO, packet });
             });
             if !more {
                 break;

@@ -13,28 +13,29 @@ use rustix::fd::{AsFd as _, OwnedFd};
 
 use super::clock::{Clock, thread_cpu};
 use super::meter::{Measuring, Meter};
-use super::port::{Arrived, Port};
+use super::port::{ArrivedFrame, Port};
 use super::run_queue::RunQueue;
 use super::segments::{Gather, SuperPacket};
 use super::{EmulatorCounters, EmulatorReport, Packet, Scheduling};
 use crate::sys::scheduling;
 use crate::testbed::index_of;
 
-/// Pieces taken from one port before packets that are due get their turn.
+/// Frames taken from one port before due packets are delivered.
 const MOST_AT_ONCE: usize = 64;
-/// How long before a deadline an ordinary thread stops sleeping, since it would be woken late. A real-time thread would
-/// not, and one that spins would be stopped by the kernel for 50 ms of each second (`sched(7)`, `sched_rt_runtime_us`).
+/// The time before a deadline at which an ordinary thread stops sleeping, since it would be woken late. A real-time
+/// thread would not, and one that spins would be stopped by the kernel for 50 ms of each second (`sched(7)`,
+/// `sched_rt_runtime_us`).
 const SPIN: Duration = Duration::from_micros(50);
-/// A shorter wait was not a sleep: something was already there.
+/// A shorter wait was not a sleep: an arrival was already pending.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
-/// A thread that was held up for longer than this since it looked for packets looks again before it sleeps. Otherwise a
-/// packet that came meanwhile would end the sleep at once, and a slow return would be taken for a sleep, through which
-/// it cannot have waited.
+/// A thread that was delayed for longer than this since its last read reads again before it sleeps. Otherwise a packet
+/// that arrived meanwhile would end the sleep at once, and a slow return would count as a sleep during which no packet
+/// can have waited.
 const FRESH: Duration = Duration::from_micros(100);
 /// Longest sleep with ports that have no stamps, so that a stop of the thread during its sleep is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 
-/// An order to the thread.
+/// A command to the thread.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Switch impairments on or off.
@@ -48,21 +49,21 @@ pub(super) enum Order {
     SetLink {
         /// Its number.
         link: LinkId,
-        /// What it is from now on.
+        /// Its new configuration.
         config: Box<LinkConfig>,
         /// Notified when it is done.
         done: Sender<Result<(), NetworkError>>,
     },
-    /// Tell what has been counted.
+    /// Report the counts.
     Count {
-        /// Where to.
+        /// The receiver of the counts.
         answer: Sender<EmulatorCounters>,
     },
     /// Count traffic and queues.
     Measure {
         /// From this time of `CLOCK_MONOTONIC` on.
         from: Duration,
-        /// How.
+        /// The times of counting.
         how: Measuring,
     },
     /// End.
@@ -72,17 +73,17 @@ pub(super) enum Order {
 /// The thread and its state.
 pub(super) struct Worker {
     fabric: Fabric<Packet>,
-    /// Parallel to `doors`.
+    /// Parallel to `ports`.
     hosts: Vec<NodeId>,
-    doors: Vec<HostPort>,
+    ports: Vec<HostPort>,
     clock: Clock,
     orders: Receiver<Order>,
     wake: Arc<OwnedFd>,
-    /// Arrivals with their ports; between two turns those beyond the horizon.
-    arrived: Vec<(usize, Arrived)>,
+    /// Arrivals with their ports; between two rounds those beyond the horizon.
+    arrived: Vec<(usize, ArrivedFrame)>,
     /// Every arrival at any port up to this time has been seen.
     horizon: Time,
-    /// When the ports were last asked for packets.
+    /// When the ports were last read.
     looked_at: Time,
     /// For ports that must be notified of sleeps: the run queue and its last reading.
     run_queue: Option<(RunQueue, Duration)>,
@@ -127,7 +128,7 @@ impl Worker {
             hosts,
             moderation: ports.iter().map(|port| port.moderation()).max().unwrap_or_default(),
             next_round: Time::ZERO,
-            doors: ports.into_iter().map(HostPort::new).collect(),
+            ports: ports.into_iter().map(HostPort::new).collect(),
             clock: Clock::start(),
             orders,
             wake,
@@ -143,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// Works until it is told to stop.
+    /// Works until it receives the command to stop.
     pub(super) fn run(mut self) -> EmulatorReport {
         // 50 us by default. If it cannot be changed, the lateness shows it.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -153,12 +154,12 @@ impl Worker {
         } else {
             Scheduling::Ordinary
         };
-        if self.doors.iter().any(|door| !door.port.stamps_arrivals()) {
-            // If this fails, although `start` has seen that it does not, only the times of empty reads are known.
+        if self.ports.iter().any(|host| !host.port.stamps_arrivals()) {
+            // `start` has checked this. If it fails, only the times of empty reads are known.
             self.run_queue = RunQueue::open().ok().map(|queue| (queue, Duration::ZERO));
         }
         let began = thread_cpu();
-        while self.obey() {
+        while self.execute_commands() {
             let busy = self.receive();
             self.hand_over_due();
             if !busy {
@@ -168,8 +169,8 @@ impl Worker {
         self.report(scheduling, thread_cpu().saturating_sub(began))
     }
 
-    /// Obeys its orders; returns false when it should stop.
-    fn obey(&mut self) -> bool {
+    /// Executes its commands; returns false when it should stop.
+    fn execute_commands(&mut self) -> bool {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::SetImpaired { impaired, done } => {
@@ -184,39 +185,39 @@ impl Worker {
                     let links = self.fabric.links().map(|(_, link)| *link.stats()).collect();
                     let _ = answer.send(EmulatorCounters {
                         links,
-                        arrived: self.doors.iter().map(|door| door.arrived).collect(),
+                        arrived: self.ports.iter().map(|host| host.arrived).collect(),
                     });
                 }
                 Order::Measure { from, how } => {
-                    self.meter = Some(Meter::new(self.clock.at(from), how, self.doors.len()));
+                    self.meter = Some(Meter::new(self.clock.at(from), how, self.ports.len()));
                 }
                 Order::Stop => return false,
             }
         }
         if let Some(meter) = &mut self.meter {
-            meter.look(self.clock.now(), &self.fabric);
+            meter.check_warm_up(self.clock.now(), &self.fabric);
         }
         true
     }
 
     /// Offers arrivals to the model, in the order of arrival. Returns whether a port may have more.
     fn receive(&mut self) -> bool {
-        let Self { doors, clock, arrived, .. } = self;
+        let Self { ports, clock, arrived, .. } = self;
         self.horizon = Time::MAX;
         self.looked_at = clock.now();
-        for (number, door) in doors.iter_mut().enumerate() {
+        for (number, host) in ports.iter_mut().enumerate() {
             let before = arrived.len();
-            door.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
+            host.port.receive(clock, MOST_AT_ONCE, &mut |piece| arrived.push((number, piece)));
             if arrived.len() - before == MOST_AT_ONCE {
-                // It may have more, from after its last. Later packets of others have to wait for that.
+                // The port may have more, later than its last frame. Later frames of others have to wait for them.
                 self.horizon = arrived.last().map_or(self.horizon, |(_, last)| self.horizon.min(last.at));
             }
         }
         self.arrived.sort_by_key(|(_, piece)| piece.at);
         let later = self.arrived.partition_point(|(_, piece)| piece.at <= self.horizon);
         let later = self.arrived.split_off(later);
-        for (number, Arrived { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
-            // Earlier events happen first, wherever they are.
+        for (number, ArrivedFrame { at, waited, packet }) in std::mem::replace(&mut self.arrived, later) {
+            // Earlier events of the model happen first.
             self.deliver(at);
             self.unseen.add(waited);
             self.offer(at, number, packet);
@@ -230,7 +231,7 @@ impl Worker {
             IpAddr::V6(_) => None,
         };
         let Some(to) = to else {
-            // A host that joins a group informs all routers, of which there are none here.
+            // A host that joins a group informs all routers, of which there are none.
             self.refused += u64::from(!packet.destination().is_multicast());
             return;
         };
@@ -250,31 +251,31 @@ impl Worker {
         }
     }
 
-    /// Brings arrivals up to `by` to the doors.
+    /// Passes arrivals up to `by` to the ports.
     fn deliver(&mut self, by: Time) {
         while let Some(Arrival { host, at, ecn, corrupt, item: packet, .. }) = self.fabric.pop(by) {
             let Some(number) = self.hosts.iter().position(|&known| known == host) else { continue };
             if let Some(meter) = &mut self.meter {
                 meter.arrived(number, at, &packet);
             }
-            self.doors[number].arrived += u64::from(packet.segment.packet.ip_bytes(packet.segment.index));
+            self.ports[number].arrived += u64::from(packet.segment.packet.ip_bytes(packet.segment.index));
             let mut segment = packet.segment;
-            while let Err(again) = self.doors[number].gather.push(at, segment, ecn, corrupt) {
+            while let Err(again) = self.ports[number].gather.push(at, segment, ecn, corrupt) {
                 self.hand_over(number);
                 segment = again;
             }
         }
     }
 
-    /// Delivers everything that is due, if it is time for a round.
+    /// Delivers all due packets, if it is time for a round.
     fn hand_over_due(&mut self) {
         let now = self.clock.now();
         if now < self.next_round {
             return;
         }
         self.deliver(now.min(self.horizon));
-        for number in 0..self.doors.len() {
-            if self.doors[number].gather.open().is_some() {
+        for number in 0..self.ports.len() {
+            if self.ports[number].gather.open().is_some() {
                 self.hand_over(number);
                 self.next_round = now + self.moderation;
             }
@@ -282,7 +283,7 @@ impl Worker {
     }
 
     fn hand_over(&mut self, number: usize) {
-        let HostPort { port, gather, handed, pieces, lateness, .. } = &mut self.doors[number];
+        let HostPort { port, gather, handed, pieces, lateness, .. } = &mut self.ports[number];
         let Some((run, due)) = gather.open() else { return };
         match port.send(run) {
             Ok(()) => {
@@ -297,13 +298,13 @@ impl Worker {
         gather.clear();
     }
 
-    /// Waits for a packet, an order, or until something is due.
+    /// Waits for a packet, a command, or the next deadline.
     fn wait(&mut self) {
         let before = self.clock.now();
         if self.run_queue.is_some() && before - self.looked_at > FRESH {
             return;
         }
-        let is_open = self.doors.iter().any(|door| door.gather.open().is_some());
+        let is_open = self.ports.iter().any(|host| host.gather.open().is_some());
         let due = if is_open { Some(before) } else { self.fabric.next_event() };
         let left = due.map(|due| due.max(self.next_round) - before);
         if let Some(left) = left
@@ -316,24 +317,24 @@ impl Worker {
         let sleep = left.map(|left| left.saturating_sub(self.spin)).into_iter().chain(bound).min();
         let timeout = sleep.and_then(|sleep| Timespec::try_from(sleep).ok());
         let mut ready: Vec<PollFd<'_>> = vec![PollFd::from_borrowed_fd(self.wake.as_fd(), PollFlags::IN)];
-        ready.extend(self.doors.iter().map(|door| PollFd::from_borrowed_fd(door.port.readable(), PollFlags::IN)));
+        ready.extend(self.ports.iter().map(|host| PollFd::from_borrowed_fd(host.port.readable(), PollFlags::IN)));
         // An interrupted wait merely ends early.
         if poll(&mut ready, timeout.as_ref()).is_ok() && !ready[0].revents().is_empty() {
             let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
         }
-        self.tell_of_sleep(before, sleep.unwrap_or(Duration::MAX));
+        self.notify_ports_of_sleep(before, sleep.unwrap_or(Duration::MAX));
     }
 
     /// Notifies ports of sleeps: the thread has slept since `before`, for at most `sleep`, until it could have run
     /// again.
-    fn tell_of_sleep(&mut self, before: Time, sleep: Duration) {
+    fn notify_ports_of_sleep(&mut self, before: Time, sleep: Duration) {
         let Some((queue, known)) = &mut self.run_queue else { return };
         let waited = queue.waited();
         let delay = waited - std::mem::replace(known, waited);
         // A stopped thread does not wait for a processor, but its timer continues.
         let slept = (self.clock.now() - before).saturating_sub(delay).min(sleep);
         if slept >= SHORTEST_SLEEP {
-            self.doors.iter_mut().for_each(|door| door.port.slept_until(before + slept));
+            self.ports.iter_mut().for_each(|host| host.port.slept_until(before + slept));
         }
     }
 
@@ -341,12 +342,12 @@ impl Worker {
         let (traffic, waits) = self.meter.map(|meter| meter.result(&self.fabric)).unwrap_or_default();
         let mut report = EmulatorReport {
             links: self.fabric.links().map(|(_, link)| *link.stats()).collect(),
-            lateness: self.doors.iter().map(|door| door.lateness.clone()).collect(),
+            lateness: self.ports.iter().map(|host| host.lateness.clone()).collect(),
             traffic,
             waits,
             unseen: self.unseen,
-            handed: self.doors.iter().map(|door| door.handed).collect(),
-            pieces: self.doors.iter().map(|door| door.pieces).collect(),
+            handed: self.ports.iter().map(|host| host.handed).collect(),
+            pieces: self.ports.iter().map(|host| host.pieces).collect(),
             ring_drops: 0,
             send_failures: self.send_failures,
             refused: self.refused,
@@ -355,8 +356,8 @@ impl Worker {
             cpu,
             scheduling,
         };
-        for door in &mut self.doors {
-            let losses = door.port.losses();
+        for host in &mut self.ports {
+            let losses = host.port.losses();
             report.ring_drops += losses.ring;
             report.refused += losses.refused;
             report.unstamped += losses.unstamped;

@@ -1,4 +1,4 @@
-//! Ways for TCP connections from the sending host to the receiving one, and a file over them.
+//! Paths for TCP connections from the sending host to the receiving one, and a file over them.
 
 use std::net::SocketAddrV4;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use super::tcp;
 
-/// A way that is open.
+/// An open path for connections.
 pub(super) struct Carrier {
-    /// Where the sending host's programs connect to.
+    /// The address to which the sending host's programs connect.
     pub(super) entry: SocketAddrV4,
-    /// The congestion control of their connections; `None` where they end at the entry and the kernel's default is
-    /// good enough.
+    /// The congestion control of their connections; `None` if they end at the entry, where the kernel's default is good
+    /// enough.
     pub(super) congestion: Option<&'static str>,
-    /// The programs of the way.
+    /// The programs that forward.
     pub(super) processes: Vec<Process>,
 }
 
 impl Carrier {
-    /// Returns a way that needs no program: the kernel's TCP.
+    /// Returns the path without a program: the kernel's TCP.
     pub(super) const fn direct(to: SocketAddrV4, congestion: &'static str) -> Self {
         Self { entry: to, congestion: Some(congestion), processes: Vec::new() }
     }
 
-    /// Returns its programs and a further one, none of which may fail while another is waited for.
+    /// Returns its programs and a further one, none of which may fail during a wait for another.
     pub(super) fn others<'a>(&'a mut self, further: &'a mut Process) -> Vec<&'a mut Process> {
         self.processes.iter_mut().chain([further]).collect()
     }

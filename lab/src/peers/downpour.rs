@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 pub(super) const DOWNPOUR: Need = Need::Program {
@@ -20,24 +20,34 @@ const BY_TICKET: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
-    clock: ["the sender is started", "the receiver says that the file is verified, synced and under its name"],
-    play: Play::File(|run| transfer(run, "auto", false)),
+    fixed_rate: false,
+    clock: ["the sender is started", "the receiver reports that the file is verified, synced and under its name"],
+    play: PeerKind::File(|run| transfer(run, "auto", false)),
 };
 
-/// `auto` and `arq` find their rate themselves, unless they are given one.
+/// `auto` and `arq` find their rate themselves, unless a fixed one is given.
 pub(super) const PEERS: &[Peer] = &[
-    Peer { name: "downpour-arq", play: Play::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
+    Peer { name: "downpour-arq", play: PeerKind::File(|run| transfer(run, "arq", false)), ..BY_TICKET },
     Peer { name: "downpour-auto", ..BY_TICKET },
-    Peer { name: "downpour-auto-told", told: true, play: Play::File(|run| transfer(run, "auto", true)), ..BY_TICKET },
-    Peer { name: "downpour-lt-tcp", play: Play::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
-    Peer { name: "downpour-rc-udp", told: true, play: Play::File(|run| transfer(run, "rc-udp", true)), ..BY_TICKET },
     Peer {
-        name: "downpour-tornado-transfer",
-        play: Play::File(|run| transfer(run, "tornado-transfer", false)),
+        name: "downpour-auto-told",
+        fixed_rate: true,
+        play: PeerKind::File(|run| transfer(run, "auto", true)),
         ..BY_TICKET
     },
-    Peer { name: "downpour-ttp", play: Play::File(|run| transfer(run, "ttp", false)), ..BY_TICKET },
+    Peer { name: "downpour-lt-tcp", play: PeerKind::File(|run| transfer(run, "lt-tcp", false)), ..BY_TICKET },
+    Peer {
+        name: "downpour-rc-udp",
+        fixed_rate: true,
+        play: PeerKind::File(|run| transfer(run, "rc-udp", true)),
+        ..BY_TICKET
+    },
+    Peer {
+        name: "downpour-tornado-transfer",
+        play: PeerKind::File(|run| transfer(run, "tornado-transfer", false)),
+        ..BY_TICKET
+    },
+    Peer { name: "downpour-ttp", play: PeerKind::File(|run| transfer(run, "ttp", false)), ..BY_TICKET },
 ];
 
 /// Returns the name of the profile with which a peer sends.
@@ -48,19 +58,19 @@ pub(super) fn profile(peer: &str) -> Option<&str> {
     }
 }
 
-fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Duration, Unfinished> {
+fn transfer(run: &mut TransferRun<'_>, profile: &str, fixed_rate: bool) -> Result<Duration, Unfinished> {
     let ticket = run.stage.own("ticket");
     let mut receive = run.downpour("recv");
     receive.args(["--json", "--yes", "--listen", &run.at_receiver(0).to_string(), "--ticket-file"]).arg(&ticket);
     receive.arg("--into").arg(run.stage.target_directory());
     let mut receiver = run.start_read(run.to, receive)?;
     // The ticket is written before the first line is printed.
-    run.said(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
+    run.wait_for_line(&mut receiver, &mut [], |line| is(line, "start").then_some(()))?;
     let mut send = run.downpour("send");
     send.args(["--quiet", "--to", "--profile", profile, "--ticket-file"]).arg(ticket);
-    if told {
+    if fixed_rate {
         // It counts whole IP packets, as the rate of the path does.
-        send.arg("--rate").arg(format!("{}bit/s", run.told(100).bits_per_second()));
+        send.arg("--rate").arg(format!("{}bit/s", run.share_of_rate(100).bits_per_second()));
     }
     for (key, value) in &run.job.choices {
         send.arg("--set").arg(format!("{key}={value}"));
@@ -68,7 +78,7 @@ fn transfer(run: &mut TransferRun<'_>, profile: &str, told: bool) -> Result<Dura
     send.arg(run.stage.source());
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    let ((), at) = run.said(&mut receiver, &mut [&mut sender], |line| is(line, "file").then_some(()))?;
+    let ((), at) = run.wait_for_line(&mut receiver, &mut [&mut sender], |line| is(line, "file").then_some(()))?;
     Ok(at)
 }
 

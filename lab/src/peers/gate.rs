@@ -1,4 +1,4 @@
-//! The common beginning of several transfers.
+//! The common start of several transfers.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,11 +14,11 @@ pub struct Gate {
 
 #[derive(Debug)]
 struct BarrierState {
-    /// Which transfers are ready, or will never be.
+    /// The transfers that are ready, or have failed.
     ready: Vec<bool>,
     /// When the gate opens, on `CLOCK_MONOTONIC`.
     opened: Option<Duration>,
-    /// Nothing waits any more: everything is over.
+    /// Whether all waiting has ended.
     is_over: bool,
 }
 
@@ -31,7 +31,7 @@ impl Gate {
         }
     }
 
-    /// Notes that a transfer is ready, or will never be.
+    /// Records that a transfer is ready, or has failed.
     pub fn report(&self, transfer: usize) {
         self.state().ready[transfer] = true;
         self.changed.notify_all();
@@ -50,23 +50,23 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Returns when it opens, if that is known.
+    /// Returns when it opens, if known.
     pub fn opened(&self) -> Option<Duration> {
         self.state().opened
     }
 
     /// Ends all waiting.
-    pub fn give_up(&self) {
+    pub fn abandon(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Returns whether everything is over.
+    /// Returns whether all waiting has ended.
     pub(super) fn is_over(&self) -> bool {
         self.state().is_over
     }
 
-    /// Reports a transfer as ready and waits until it may begin: `after` the opening.
+    /// Reports a transfer as ready and waits until `after` the opening.
     fn pass(&self, transfer: usize, after: Duration) {
         self.report(transfer);
         let closed = |state: &mut BarrierState| state.opened.is_none() && !state.is_over;
@@ -80,14 +80,14 @@ impl Gate {
     }
 }
 
-/// The beginning of one of several transfers.
+/// The start of one of several transfers.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The gate that holds it.
     pub gate: &'a Gate,
     /// Its number among those that the gate holds.
     pub transfer: usize,
-    /// How long after the gate has opened.
+    /// The time after the opening of the gate.
     pub after: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! hysteria 2: TCP in a tunnel of QUIC, with BBR or with a given rate ("brutal").
+//! hysteria 2: TCP in a tunnel of QUIC, with BBR or with a fixed rate ("brutal").
 
 use std::fs;
 use std::net::SocketAddrV4;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::carrier::Carrier;
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -24,17 +24,17 @@ const HYSTERIA: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: [
         "a TCP sender is started at the tunnel's near end, which has connected to the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(|run, target| open(run, target, &json!({}))),
+    play: PeerKind::Connections(|run, target| open(run, target, &json!({}))),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "hysteria-bbr", ..HYSTERIA },
-    Peer { name: "hysteria-brutal", told: true, play: Play::Connections(brutal), ..HYSTERIA },
+    Peer { name: "hysteria-brutal", fixed_rate: true, play: PeerKind::Connections(brutal), ..HYSTERIA },
 ];
 
 /// Share of the path's rate: headers do not count in its own rate.
@@ -43,7 +43,7 @@ const PERCENT: u64 = 98;
 const NAME: &str = "downpour-lab";
 
 fn brutal(run: &mut TransferRun<'_>, target: SocketAddrV4) -> Result<Carrier, Unfinished> {
-    let rate = format!("{} bps", run.told(PERCENT).bits_per_second());
+    let rate = format!("{} bps", run.share_of_rate(PERCENT).bits_per_second());
     open(run, target, &json!({ "up": rate, "down": rate }))
 }
 
@@ -67,10 +67,10 @@ fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, bandwidth: &Value) -> R
         "bandwidth": bandwidth,
         "tcpForwarding": [{ "listen": near, "remote": target }],
     });
-    let command = side(run, "server", &server)?;
+    let command = end(run, "server", &server)?;
     let mut server = run.start(run.to, command)?;
     run.listens(&mut server, run.to, Protocol::Udp, far.port())?;
-    let command = side(run, "client", &client)?;
+    let command = end(run, "client", &client)?;
     let mut client = run.start(run.from, command)?;
     // It does not listen before it is connected.
     run.listens(&mut client, run.from, Protocol::Tcp, near.port())?;
@@ -78,11 +78,11 @@ fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, bandwidth: &Value) -> R
 }
 
 /// One end of the tunnel.
-fn side(run: &TransferRun<'_>, side: &str, config: &Value) -> Result<Command, Unfinished> {
-    let path = run.stage.own(&format!("{side}.json"));
+fn end(run: &TransferRun<'_>, end: &str, config: &Value) -> Result<Command, Unfinished> {
+    let path = run.stage.own(&format!("{end}.json"));
     write(&path, &config.to_string())?;
     let mut command = run.program("hysteria");
-    command.args([side, "--disable-update-check", "--config"]).arg(path);
+    command.args([end, "--disable-update-check", "--config"]).arg(path);
     Ok(command)
 }
 

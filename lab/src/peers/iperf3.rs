@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -24,26 +24,26 @@ const IPERF3: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: [
         "iperf3 has connected and agreed on the test: about four round trips are over",
         "the receiver has counted all bytes, by its own report",
     ],
-    play: Play::File(|run| transfer(run, "reno")),
+    play: PeerKind::File(|run| transfer(run, "reno")),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
         name: "iperf3-cubic",
         needs: &[PROGRAM, Need::Congestion("cubic")],
-        play: Play::File(|run| transfer(run, "cubic")),
+        play: PeerKind::File(|run| transfer(run, "cubic")),
         ..IPERF3
     },
     Peer { name: "iperf3-reno", ..IPERF3 },
     Peer {
         name: "iperf3-bbr",
         needs: &[PROGRAM, Need::Congestion("bbr")],
-        play: Play::File(|run| transfer(run, "bbr")),
+        play: PeerKind::File(|run| transfer(run, "bbr")),
         ..IPERF3
     },
 ];
@@ -72,6 +72,6 @@ fn transfer(run: &mut TransferRun<'_>, congestion: &str) -> Result<Duration, Unf
     run.counted = received["bytes"].as_u64();
     let took = received["seconds"].as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let program = "iperf3".to_owned();
-    let took = took.ok_or_else(|| PeerError::Strange { program, line: report["error"].to_string() })?;
+    let took = took.ok_or_else(|| PeerError::UnexpectedOutput { program, line: report["error"].to_string() })?;
     Ok(run.started() + took)
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 
 use super::carrier::Carrier;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -19,24 +19,24 @@ const KCPTUN: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: [
-        "a TCP sender is started at the tunnel's near end, which has yet to say a word to the far one",
+        "a TCP sender is started at the tunnel's near end, which has not yet contacted the far one",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(|run, target| open(run, target, FEC)),
+    play: PeerKind::Connections(|run, target| open(run, target, FEC)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "kcptun", ..KCPTUN },
-    Peer { name: "kcptun-nofec", play: Play::Connections(|run, target| open(run, target, NO_FEC)), ..KCPTUN },
+    Peer { name: "kcptun-nofec", play: PeerKind::Connections(|run, target| open(run, target, NO_FEC)), ..KCPTUN },
 ];
 
 /// Data and parity packets of a Reed-Solomon block; these are its own defaults.
 const FEC: [u8; 2] = [10, 3];
 /// Two zeros disable the code.
 const NO_FEC: [u8; 2] = [0, 0];
-/// Packets in flight: its defaults (128 and 512) hold no more than 16 Mbit/s at a round trip of 100 ms.
+/// Packets in flight: its defaults (128 and 512) allow 16 Mbit/s at a round trip of 100 ms.
 const WINDOW: &str = "2048";
 
 fn open(run: &mut TransferRun<'_>, target: SocketAddrV4, [data, parity]: [u8; 2]) -> Result<Carrier, Unfinished> {

@@ -1,5 +1,5 @@
-//! The programs that are measured: small tables that say how each is started and stopped, how the arrival of the last
-//! byte is detected, whether it is encrypted, and what installs it.
+//! The measured programs: small tables of how each is started and stopped, how the arrival of the last byte is
+//! detected, whether it is encrypted, and how to install it.
 //!
 //! To add a peer: one file with its rows, and its name in `TABLES`.
 
@@ -39,7 +39,7 @@ pub use peer::{Peer, Presence, TimedSpan};
 pub use programs::{Downpour, Programs};
 pub use quic::Congestion;
 pub use stage::MEMORY;
-pub(crate) use tcp::Unconnected;
+pub(crate) use tcp::UnconnectedSocket;
 pub use transfer::{Job, Transfer, transfer};
 pub use writes::Delays;
 
@@ -64,7 +64,7 @@ pub fn all() -> impl Iterator<Item = &'static Peer> {
     TABLES.iter().copied().flatten()
 }
 
-/// Returns the peer of this name. The name of one of downpour's may be followed by choices of its profile:
+/// Returns the peer of this name. Choices of the profile may follow the name of one of downpour's:
 /// `downpour-arq congestion=reno`.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn named(name: &str) -> Result<&'static Peer, PeerError> {
 /// Returns the choices after a peer's name: keys and values.
 ///
 /// # Errors
-/// [`PeerError::Choice`]: the peer is none of downpour's, or its profile has no such choice.
+/// [`PeerError::Choice`]: the peer is not one of downpour's, or its profile has no such choice.
 pub fn choices(name: &str) -> Result<Vec<(String, String)>, PeerError> {
     let mut words = name.split(' ');
     let peer = words.next().unwrap_or_default();
@@ -111,8 +111,8 @@ fn profile(peer: &str) -> Option<Profile> {
     names().profile(downpour::profile(peer).or_else(|| tunnel::profile(peer))?).ok()
 }
 
-/// Returns a human-readable table of the peers: name, whether it is installed, whether it is encrypted, what it must be
-/// given; then the two ends of its clock, and the line that installs missing programs.
+/// Returns a human-readable table of the peers: name, presence, encryption and needs; then the two ends of its clock,
+/// and the command that installs missing programs.
 pub fn table(programs: &Programs) -> String {
     let mut text = String::new();
     for peer in all() {
@@ -121,7 +121,7 @@ pub fn table(programs: &Programs) -> String {
             if presence == Presence::Present { "present".to_owned() } else { "absent".to_owned() },
             if peer.encrypted { "encrypted".to_owned() } else { "not encrypted".to_owned() },
         ];
-        words.extend(peer.told.then(|| "told the rate".to_owned()));
+        words.extend(peer.fixed_rate.then(|| "fixed rate".to_owned()));
         words.extend(peer.route_congestion.map(|name| format!("{name} by its route")));
         words.extend(peer.ecn.then(|| "asks for ECN".to_owned()));
         let [starts, ends] = peer.clock;

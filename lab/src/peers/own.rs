@@ -21,9 +21,9 @@ pub enum OwnPeer {
     TcpSend(TcpSend),
     /// Receive a file over TCP
     TcpReceive(TcpReceive),
-    /// Write little by little over TCP, and upload a file beside that
+    /// Write small amounts over TCP, and upload a file at the same time
     TcpWrite(TcpWrite),
-    /// Read what is written so, or echo it
+    /// Read these writes, or echo them
     TcpHear(TcpHear),
     /// Send a file over QUIC
     QuicSend(QuicSend),
@@ -34,7 +34,7 @@ pub enum OwnPeer {
 /// `tcp-send`.
 #[derive(Args, Debug)]
 pub struct TcpSend {
-    /// Where the receiver listens
+    /// Address of the receiver
     #[arg(long)]
     pub(super) to: SocketAddrV4,
     /// The congestion control of its sockets [default: the system's]
@@ -50,7 +50,7 @@ pub struct TcpSend {
 /// `tcp-receive`.
 #[derive(Args, Debug)]
 pub struct TcpReceive {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 takes a free one
     #[arg(long)]
     pub(super) listen: SocketAddrV4,
     /// Connections that share the file
@@ -59,14 +59,14 @@ pub struct TcpReceive {
     /// Bytes of the file
     #[arg(long)]
     pub(super) size: u64,
-    /// The file to make
+    /// The file to create
     pub(super) file: PathBuf,
 }
 
 /// `tcp-write`.
 #[derive(Args, Debug)]
 pub struct TcpWrite {
-    /// Where the reader listens, or the way to it begins
+    /// Address of the reader, or of the tunnel to it
     #[arg(long)]
     pub(super) to: SocketAddrV4,
     /// The congestion control of its sockets [default: the system's]
@@ -75,10 +75,10 @@ pub struct TcpWrite {
     /// Bytes of each write
     #[arg(long)]
     pub(super) size: u64,
-    /// What determines random times
+    /// Seed of random times
     #[arg(long)]
     pub(super) seed: u64,
-    /// When is written, as JSON
+    /// Times of the writes, as JSON
     #[arg(long, value_parser = writes_of)]
     pub(super) writes: Writes,
     /// The file to upload
@@ -88,16 +88,16 @@ pub struct TcpWrite {
 /// `tcp-hear`.
 #[derive(Args, Debug)]
 pub struct TcpHear {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 takes a free one
     #[arg(long)]
     pub(super) listen: SocketAddrV4,
     /// Bytes of each write
     #[arg(long)]
     pub(super) size: u64,
-    /// Send back what is read
+    /// Echo the writes
     #[arg(long)]
     pub(super) echo: bool,
-    /// The file to make of what is uploaded
+    /// The file for the upload
     pub(super) file: PathBuf,
 }
 
@@ -108,13 +108,13 @@ fn writes_of(json: &str) -> Result<Writes, serde_json::Error> {
 /// `quic-send`.
 #[derive(Args, Debug)]
 pub struct QuicSend {
-    /// Where the receiver listens
+    /// Address of the receiver
     #[arg(long)]
     pub(super) to: SocketAddrV4,
     /// The congestion control
     #[arg(long, value_enum)]
     pub(super) congestion: quic::Congestion,
-    /// The receiver's certificate (DER), which alone is trusted
+    /// The receiver's certificate (DER), the only trusted one
     #[arg(long)]
     pub(super) certificate: PathBuf,
     /// The file
@@ -124,23 +124,23 @@ pub struct QuicSend {
 /// `quic-receive`.
 #[derive(Args, Debug)]
 pub struct QuicReceive {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 takes a free one
     #[arg(long)]
     pub(super) listen: SocketAddrV4,
-    /// Where to write the certificate that it makes for itself (DER)
+    /// File for its self-signed certificate (DER)
     #[arg(long)]
     pub(super) certificate: PathBuf,
     /// Bytes of the file
     #[arg(long)]
     pub(super) size: u64,
-    /// The file to make
+    /// The file to create
     pub(super) file: PathBuf,
 }
 
-/// Runs one end to its end.
+/// Runs one end to completion.
 ///
 /// # Errors
-/// What the system or the other end refused, in one line.
+/// The failure of the system or of the peer, in one line.
 pub fn run(own: OwnPeer) -> io::Result<()> {
     match own {
         OwnPeer::TcpSend(args) => tcp::send(&args),
@@ -152,17 +152,17 @@ pub fn run(own: OwnPeer) -> io::Result<()> {
     }
 }
 
-/// A line of JSON that one of them prints for the process that started it.
+/// A line of JSON printed for the process that started it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum PeerMessage {
     /// The receiver listens on this port.
     Listening(u16),
-    /// The sender is connected, and the kernel says that this controls its congestion.
+    /// The sender is connected; the congestion control as reported by the kernel.
     Congestion(String),
     /// The receiver had the last byte at this time, in nanoseconds of [`clock::now`].
     Complete(u64),
-    /// Each write was due, or its last byte was there, at these times of the same clock.
+    /// Each write was due, or its last byte had arrived, at these times of the same clock.
     Stamps(Vec<u64>),
 }
 
@@ -171,7 +171,7 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Said {
+impl PeerMessage {
     /// Prints it.
     pub(super) fn print(&self) -> io::Result<()> {
         let mut line = serde_json::to_vec(self)?;
@@ -188,21 +188,21 @@ impl Said {
 }
 
 /// Returns the next line of one of them.
-fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<Said, Unfinished> {
-    let (line, _) = run.said(process, others, |line| Some(line.to_owned()))?;
+fn next(run: &TransferRun<'_>, process: &mut Process, others: &mut [&mut Process]) -> Result<PeerMessage, Unfinished> {
+    let (line, _) = run.wait_for_line(process, others, |line| Some(line.to_owned()))?;
     let program = process.name.clone();
-    serde_json::from_str(&line).map_err(|_| PeerError::Strange { program, line }.into())
+    serde_json::from_str(&line).map_err(|_| PeerError::UnexpectedOutput { program, line }.into())
 }
 
-fn strange(process: &Process, said: &Said) -> Unfinished {
-    PeerError::Strange { program: process.name.clone(), line: format!("{said:?}") }.into()
+fn unexpected_output(process: &Process, message: &PeerMessage) -> Unfinished {
+    PeerError::UnexpectedOutput { program: process.name.clone(), line: format!("{message:?}") }.into()
 }
 
 /// Returns the port on which a receiver listens.
 pub(super) fn port(run: &TransferRun<'_>, receiver: &mut Process) -> Result<u16, Unfinished> {
     match next(run, receiver, &mut [])? {
-        Said::Listening(port) => Ok(port),
-        said => Err(strange(receiver, &said)),
+        PeerMessage::Listening(port) => Ok(port),
+        message => Err(unexpected_output(receiver, &message)),
     }
 }
 
@@ -213,8 +213,8 @@ pub(super) fn congestion(
     others: &mut [&mut Process],
 ) -> Result<String, Unfinished> {
     match next(run, sender, others)? {
-        Said::Congestion(name) => Ok(name),
-        said => Err(strange(sender, &said)),
+        PeerMessage::Congestion(name) => Ok(name),
+        message => Err(unexpected_output(sender, &message)),
     }
 }
 
@@ -225,8 +225,8 @@ pub(super) fn complete(
     others: &mut [&mut Process],
 ) -> Result<Duration, Unfinished> {
     match next(run, receiver, others)? {
-        Said::Complete(at) => Ok(Duration::from_nanos(at)),
-        said => Err(strange(receiver, &said)),
+        PeerMessage::Complete(at) => Ok(Duration::from_nanos(at)),
+        message => Err(unexpected_output(receiver, &message)),
     }
 }
 
@@ -237,7 +237,7 @@ pub(super) fn stamps(
     others: &mut [&mut Process],
 ) -> Result<Vec<u64>, Unfinished> {
     match next(run, process, others)? {
-        Said::Stamps(times) => Ok(times),
-        said => Err(strange(process, &said)),
+        PeerMessage::Stamps(times) => Ok(times),
+        message => Err(unexpected_output(process, &message)),
     }
 }

@@ -22,53 +22,53 @@ pub struct Peer {
     pub(super) encrypted: bool,
     /// The congestion control for all TCP of its host, for programs that cannot choose one.
     pub(super) route_congestion: Option<&'static str>,
-    /// Whether TCP of its hosts asks for ECN, as Linux by default does not.
+    /// Whether TCP of its hosts asks for ECN, which Linux by default does not.
     pub(super) ecn: bool,
-    /// Whether it sends at a given rate.
-    pub(super) told: bool,
+    /// Whether it sends at a fixed rate.
+    pub(super) fixed_rate: bool,
     /// The events that start and end the clock.
     pub(super) clock: [&'static str; 2],
     /// How it is started.
-    pub(super) play: Play,
+    pub(super) play: PeerKind,
 }
 
-/// What a peer does.
+/// The work of a peer.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Play {
-    /// It moves the file; returns the time at which the last byte had arrived.
+pub(super) enum PeerKind {
+    /// Moves the file; returns the time at which the last byte had arrived.
     File(fn(&mut TransferRun<'_>) -> Result<Duration, Unfinished>),
-    /// It carries TCP connections to a place at the receiving host: opens the way there. The lab's own programs use it,
-    /// for a file or for small writes.
+    /// Carries TCP connections to an address at the receiving host: opens the path to it. The lab's own programs use
+    /// it, for a file or for small writes.
     Connections(fn(&mut TransferRun<'_>, SocketAddrV4) -> Result<Carrier, Unfinished>),
 }
 
-/// Something that a peer needs on the machine.
+/// A requirement of a peer on the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// A program.
     Program {
         name: &'static str,
-        /// The line that installs it.
+        /// The command that installs it.
         install: &'static str,
         /// The arguments that make it print its version; empty if it cannot.
         version: &'static [&'static str],
     },
     /// A congestion control of the kernel's TCP.
     Congestion(&'static str),
-    /// The right to load one of our own into the kernel, and a kernel that takes it.
+    /// The right to load our own into the kernel, and a kernel that accepts it.
     OwnCongestion,
 }
 
 /// Whether a peer can be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It can.
+    /// It can be measured.
     Present,
-    /// Something is missing.
+    /// A requirement is missing.
     Absent {
         /// The missing item.
         missing: String,
-        /// The line that installs it.
+        /// The command that installs it.
         install: String,
     },
 }
@@ -104,14 +104,14 @@ impl Peer {
         self.ecn
     }
 
-    /// Returns whether it must be given the rate of the path.
-    pub const fn must_be_told(&self) -> bool {
-        self.told
+    /// Returns whether it needs the rate of the path.
+    pub const fn needs_fixed_rate(&self) -> bool {
+        self.fixed_rate
     }
 
     /// Returns whether it carries connections, over which small writes can be measured.
     pub const fn carries_connections(&self) -> bool {
-        matches!(self.play, Play::Connections(_))
+        matches!(self.play, PeerKind::Connections(_))
     }
 
     /// Returns the two ends of its clock.
@@ -129,7 +129,7 @@ impl Peer {
 }
 
 impl Need {
-    /// Returns the missing item, and the line that installs it.
+    /// Returns the missing item, and the command that installs it.
     fn missing(&self, programs: &Programs) -> Option<(String, String)> {
         match *self {
             Self::Program { name, install, .. } => {
@@ -143,8 +143,8 @@ impl Need {
             }
             Self::OwnCongestion => {
                 let missing = !geteuid().is_root() || !Path::new(grow_only::BTF).exists();
-                let what = "root, and a kernel with BTF and BPF struct_ops".to_owned();
-                missing.then(|| (what, "run it as root, on Linux 5.6 or later".to_owned()))
+                let name = "root, and a kernel with BTF and BPF struct_ops".to_owned();
+                missing.then(|| (name, "run it as root, on Linux 5.6 or later".to_owned()))
             }
         }
     }

@@ -13,8 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use crate::clock;
 use crate::testbed::Host;
 
-/// How much of a program's last output is shown.
-const LAST_WORDS: u64 = 2000;
+/// The most bytes shown of a program's last output.
+const MAX_QUOTED_BYTES: u64 = 2000;
 
 /// The destination of a program's stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub(super) enum Stdout {
     Read,
 }
 
-/// A running program. It is ended when this value is dropped, with all processes that it started.
+/// A running program. It is killed when this value is dropped, with all processes that it started.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
     child: Child,
     pid: Pid,
-    /// Readable once the program has ended.
+    /// Readable once the program has exited.
     end: OwnedFd,
     lines: Option<BufReader<ChildStdout>>,
     log: PathBuf,
@@ -68,14 +68,14 @@ impl Process {
         Ok(self.status)
     }
 
-    /// Waits for its exit status, which does not take long once its output has ended.
+    /// Waits for its exit status, soon after the end of its output.
     pub(super) fn settled(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
         self.status = Some(status);
         Ok(status)
     }
 
-    /// Waits for the next line that it prints; `None` when there will be none.
+    /// Waits for the next printed line; `None` at the end.
     pub(super) fn line(&mut self) -> io::Result<Option<String>> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let mut line = String::new();
@@ -86,7 +86,7 @@ impl Process {
         Ok(Some(line))
     }
 
-    /// Returns whether [`Process::line`] has a line to start with.
+    /// Returns whether [`Process::line`] can return a line without waiting.
     pub(super) fn is_readable(&self) -> bool {
         let Some(lines) = &self.lines else { return false };
         let mut event = [PollFd::from_borrowed_fd(lines.get_ref().as_fd(), PollFlags::IN)];
@@ -94,11 +94,11 @@ impl Process {
     }
 
     /// Returns the end of its output, in one line.
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn last_output(&self) -> String {
         let read = || {
             let mut file = File::open(&self.log)?;
             let length = file.metadata()?.len();
-            file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS)))?;
+            file.seek(SeekFrom::Start(length.saturating_sub(MAX_QUOTED_BYTES)))?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             io::Result::Ok(bytes)
@@ -126,14 +126,14 @@ impl Drop for Process {
     }
 }
 
-/// Waits until one of the processes ends, or `read` prints something, or the clock reaches `deadline`.
+/// Waits until one of the processes exits, `read` prints output, or the clock reaches `deadline`.
 pub(super) fn wait(read: Option<&Process>, processes: &[&Process], deadline: Duration) -> io::Result<()> {
     if read.is_some_and(Process::is_readable) {
         return Ok(());
     }
     let left = deadline.saturating_sub(clock::now());
     let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    // Descriptors of ended processes stay readable: waiting for them would return at once.
+    // Descriptors of exited processes stay readable: waiting for them would return at once.
     let under_way = processes.iter().filter(|process| process.status.is_none());
     let mut events: Vec<_> = under_way.map(|process| PollFd::new(&process.end, PollFlags::IN)).collect();
     if let Some(lines) = read.and_then(|process| process.lines.as_ref()) {

@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where programs are searched for: beside this one, then among those built by `cargo xtask lab-deps`, then in PATH and
-/// the directories for administrators, which may not be in PATH.
+/// The directories of programs: that of this one, then that of `cargo xtask lab-deps`, then PATH and the directories
+/// for administrators, which may not be in PATH.
 #[derive(Clone, Debug)]
 pub struct Programs {
     lab: PathBuf,
@@ -17,10 +17,10 @@ pub struct Programs {
 /// The program that the downpour peers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Downpour {
-    /// The one of that name, found like any other.
+    /// The program of that name, found like any other.
     Found,
-    /// The running one, which is `downpour` when not called [`NAME`](crate::NAME): it has registered everything that a
-    /// plan may name.
+    /// The running one, which is `downpour` when not called [`NAME`](crate::NAME): it has registered all names of the
+    /// plan.
     This,
 }
 
@@ -31,7 +31,7 @@ impl Programs {
     /// Creates the locations for the running program.
     ///
     /// # Errors
-    /// A system that does not report which program that is.
+    /// A system that does not report the path of the running program.
     pub fn of_this(downpour: Downpour) -> io::Result<Self> {
         Ok(Self { lab: env::current_exe()?, downpour })
     }

@@ -14,8 +14,8 @@ use quinn::rustls::{ClientConfig, RootCertStore, ServerConfig, crypto};
 use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
-use super::own::{self, QuicReceive, QuicSend, Said};
-use super::peer::{Peer, Play};
+use super::own::{self, PeerMessage, QuicReceive, QuicSend};
+use super::peer::{Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 /// QUIC, encrypted.
@@ -25,14 +25,14 @@ const QUIC: Peer = Peer {
     encrypted: true,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: Play::File(|run| transfer(run, Congestion::Cubic)),
+    play: PeerKind::File(|run| transfer(run, Congestion::Cubic)),
 };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer { name: "quinn-cubic", ..QUIC },
-    Peer { name: "quinn-bbr", play: Play::File(|run| transfer(run, Congestion::Bbr)), ..QUIC },
+    Peer { name: "quinn-bbr", play: PeerKind::File(|run| transfer(run, Congestion::Bbr)), ..QUIC },
 ];
 
 /// A congestion control of the crate.
@@ -44,9 +44,9 @@ pub enum Congestion {
     Bbr,
 }
 
-/// Most bytes in flight: no path of the lab holds more.
+/// The most bytes in flight: no path of the lab holds more.
 const WINDOW: u32 = 64 << 20;
-/// RequestedItems from the kernel, which grants what it allows.
+/// The requested size; the kernel grants as much as it allows.
 const SOCKET_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 1 << 20;
 /// The name in the certificate.
@@ -117,13 +117,13 @@ pub(super) fn receive(args: &QuicReceive) -> io::Result<()> {
     alone(async {
         let endpoint = endpoint(args.listen.into(), Some(config))?;
         let mut file = File::create_new(&args.file)?;
-        Said::Listening(endpoint.local_addr()?.port()).print()?;
-        let ended = || io::Error::other("no connection came");
+        PeerMessage::Listening(endpoint.local_addr()?.port()).print()?;
+        let ended = || io::Error::other("no connection within the time limit");
         let connection = endpoint.accept().await.ok_or_else(ended)?.await?;
         let (mut answer, mut stream) = connection.accept_bi().await?;
         let mut left = args.size;
         while let Some(chunk) = stream.read_chunk(CHUNK, true).await? {
-            let more = |left| format!("the file has {} bytes, and {left} more came", args.size);
+            let more = |left| format!("received {left} bytes more than the file's {}", args.size);
             let length = chunk.bytes.len() as u64;
             left = left.checked_sub(length).ok_or_else(|| io::Error::other(more(length - left)))?;
             file.write_all(&chunk.bytes)?;
@@ -131,7 +131,7 @@ pub(super) fn receive(args: &QuicReceive) -> io::Result<()> {
         if left > 0 {
             return Err(io::Error::other(format!("the file lacks {left} bytes")));
         }
-        Said::complete_now().print()?;
+        PeerMessage::complete_now().print()?;
         answer.finish().map_err(io::Error::other)?;
         connection.closed().await;
         Ok(())
@@ -156,7 +156,7 @@ fn endpoint(at: SocketAddr, server: Option<quinn::ServerConfig>) -> io::Result<E
     Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
 }
 
-/// Runs `work` on this thread alone, as a program that moves one file does.
+/// Runs `work` on this thread alone, like a program that moves one file.
 fn alone(work: impl Future<Output = io::Result<()>>) -> io::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }

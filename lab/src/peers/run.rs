@@ -26,15 +26,15 @@ const PERIOD: Duration = Duration::from_millis(2);
 /// Attempts to find a port that is free for both UDP and TCP.
 const ATTEMPTS: usize = 16;
 
-/// The part of the environment that programs keep: where they find other programs, and their libraries.
+/// The part of the environment that programs keep: the directories of programs and libraries.
 const KEPT: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
 
 /// The reason why a peer stopped before the file had arrived.
 #[derive(Debug)]
 pub(super) enum Unfinished {
-    /// The time was up.
+    /// The cap was reached.
     Cap,
-    /// Something went wrong.
+    /// An error.
     Failed(PeerError),
 }
 
@@ -53,7 +53,7 @@ pub(super) struct TransferRun<'a> {
     pub(super) job: &'a Job,
     pub(super) stage: &'a ScratchDirectory,
     cap: Duration,
-    /// What the clock waits for.
+    /// The gate that starts the clock.
     start: Option<Start<'a>>,
     /// When the clock started; all servers are listening by then.
     started: Option<Duration>,
@@ -61,9 +61,9 @@ pub(super) struct TransferRun<'a> {
     pub(super) congestion: Option<String>,
     /// Bytes counted by a receiver that keeps no file.
     pub(super) counted: Option<u64>,
-    /// How long small writes were on their way.
+    /// The delays of small writes.
     pub(super) delays: Option<Delays>,
-    /// How long a program may take to become ready.
+    /// The time limit for a program to become ready.
     pub(super) patience: Duration,
     logs: usize,
 }
@@ -95,7 +95,7 @@ impl<'a> TransferRun<'a> {
 
     /// Returns a command for a program, without arguments.
     pub(super) fn program(&self, name: &str) -> Command {
-        // Its presence was checked before; if it is gone by now, starting it fails.
+        // Its presence was checked before. If it has been removed since, starting it fails.
         Command::new(self.job.programs.find(name).unwrap_or_else(|| PathBuf::from(name)))
     }
 
@@ -127,7 +127,7 @@ impl<'a> TransferRun<'a> {
         self.logs += 1;
         let log = self.stage.own(&format!("{}.log", self.logs));
         let home = self.stage.own("");
-        // The user's settings for these programs do not apply here.
+        // The user's settings for these programs do not apply.
         command.env_clear().envs(KEPT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
         command.env("LC_ALL", "C").env("HOME", &home).current_dir(home);
         let program = Path::new(command.get_program()).display().to_string();
@@ -158,8 +158,8 @@ impl<'a> TransferRun<'a> {
         Ok(port.map_err(PeerError::at(format!("a free port of {address}")))?)
     }
 
-    /// Waits until the process's host has a listening socket there, according to the kernel: a probing connection would
-    /// be mistaken for the sender's.
+    /// Waits until the process's host has a listening socket on this port, according to the kernel: a probing
+    /// connection would be mistaken for the sender's.
     pub(super) fn listens(
         &self,
         process: &mut Process,
@@ -173,15 +173,15 @@ impl<'a> TransferRun<'a> {
                 return Err(ended_early(process).into());
             }
             if clock::now() > begun + self.patience {
-                let (program, said) = (process.name.clone(), process.last_words());
-                return Err(PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into());
+                let (program, output) = (process.name.clone(), process.last_output());
+                return Err(PeerError::NotListening { program, seconds: self.patience.as_secs(), output }.into());
             }
             thread::sleep(PERIOD);
         }
         Ok(())
     }
 
-    /// Starts the clock, at the time that the transfer was given if it was given one.
+    /// Starts the clock, at the transfer's start time if it has one.
     pub(super) fn start_clock(&mut self) {
         if let Some(start) = &self.start {
             start.wait();
@@ -194,7 +194,7 @@ impl<'a> TransferRun<'a> {
         self.started.unwrap_or_default()
     }
 
-    /// Waits until `process` ends successfully, and returns the time. None of the others may fail before.
+    /// Waits until `process` exits successfully, and returns the time. None of the others may fail before.
     pub(super) fn exit(&self, process: &mut Process, others: &mut [&mut Process]) -> Result<Duration, Unfinished> {
         self.until(false, process, others, |process| {
             match process.ended().map_err(PeerError::at(process.name.clone()))? {
@@ -205,8 +205,8 @@ impl<'a> TransferRun<'a> {
         })
     }
 
-    /// Waits for a line of `process` in which `wanted` finds something. None of the others may fail before.
-    pub(super) fn said<T>(
+    /// Waits for a line of `process` for which `wanted` returns a value. None of the others may fail before.
+    pub(super) fn wait_for_line<T>(
         &self,
         process: &mut Process,
         others: &mut [&mut Process],
@@ -228,7 +228,7 @@ impl<'a> TransferRun<'a> {
         let target = self.stage.target();
         let deadline = self.deadline();
         loop {
-            // Checked first: a receiver that has ended will write no more.
+            // Checked first: an exited receiver writes no more.
             let ended = receiver.ended().map_err(PeerError::at(receiver.name.clone()))?.is_some();
             if fs::metadata(&target).is_ok_and(|metadata| metadata.len() >= self.job.size) {
                 return Ok(clock::now());
@@ -236,7 +236,7 @@ impl<'a> TransferRun<'a> {
             if ended {
                 return Err(ended_early(receiver).into());
             }
-            self.look_after(receiver, others, deadline)?;
+            self.check_processes(receiver, others, deadline)?;
             process::wait(None, &[receiver], deadline.min(clock::now() + PERIOD)).map_err(PeerError::at("waiting"))?;
         }
     }
@@ -253,7 +253,7 @@ impl<'a> TransferRun<'a> {
             if let Some(found) = step(process)? {
                 return Ok(found);
             }
-            self.look_after(process, others, deadline)?;
+            self.check_processes(process, others, deadline)?;
             let mut all: Vec<&Process> = others.iter().map(|other| &**other).collect();
             all.push(process);
             process::wait(reads.then_some(process), &all, deadline).map_err(PeerError::at("waiting"))?;
@@ -264,29 +264,34 @@ impl<'a> TransferRun<'a> {
         self.started.map_or_else(|| clock::now() + self.patience, |started| started + self.cap)
     }
 
-    /// Checks that `process` may continue: none of the others has failed, and there is time.
-    fn look_after(&self, process: &Process, others: &mut [&mut Process], deadline: Duration) -> Result<(), Unfinished> {
+    /// Checks that no process has failed, and that the cap is not reached.
+    fn check_processes(
+        &self,
+        process: &Process,
+        others: &mut [&mut Process],
+        deadline: Duration,
+    ) -> Result<(), Unfinished> {
         for other in others {
             let status = other.ended().map_err(PeerError::at(other.name.clone()))?;
             if status.is_some_and(|status| !status.success()) {
                 return Err(ended_early(other).into());
             }
         }
-        if clock::now() < deadline { Ok(()) } else { Err(self.too_late(process)) }
+        if clock::now() < deadline { Ok(()) } else { Err(self.has_reached_cap(process)) }
     }
 
-    fn too_late(&self, process: &Process) -> Unfinished {
+    fn has_reached_cap(&self, process: &Process) -> Unfinished {
         if self.started.is_some() {
             return Unfinished::Cap;
         }
-        let (program, said) = (process.name.clone(), process.last_words());
-        PeerError::Deaf { program, seconds: self.patience.as_secs(), said }.into()
+        let (program, output) = (process.name.clone(), process.last_output());
+        PeerError::NotListening { program, seconds: self.patience.as_secs(), output }.into()
     }
 
     /// Returns this percentage of the path's rate.
-    pub(super) fn told(&self, percent: u64) -> Rate {
+    pub(super) fn share_of_rate(&self, percent: u64) -> Rate {
         // The presence of a rate was checked before.
-        let rate = self.job.told.unwrap_or(Rate::from_bits_per_second(0));
+        let rate = self.job.rate.unwrap_or(Rate::from_bits_per_second(0));
         Rate::from_bits_per_second(rate.bits_per_second() / 100 * percent)
     }
 
@@ -297,9 +302,9 @@ impl<'a> TransferRun<'a> {
 }
 
 fn ended_early(process: &mut Process) -> PeerError {
-    let (program, said) = (process.name.clone(), process.last_words());
+    let (program, output) = (process.name.clone(), process.last_output());
     match process.settled() {
-        Ok(status) => PeerError::Failed { program, status, said },
-        Err(error) => PeerError::System { what: program, error },
+        Ok(status) => PeerError::Failed { program, status, output },
+        Err(error) => PeerError::System { operation: program, error },
     }
 }

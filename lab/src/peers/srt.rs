@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
 
@@ -13,14 +13,14 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's file has its full length"],
-    play: Play::File(transfer),
+    play: PeerKind::File(transfer),
 }];
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     if run.job.size == 0 {
-        // The sender may be gone before the receiver considers the connection established, and reports it broken.
+        // The sender may exit before the receiver considers the connection established, which then reports a failure.
         return Err(PeerError::Empty { peer: "srt" }.into());
     }
     let port = TransferRun::free_port(run.to)?;
@@ -33,6 +33,6 @@ fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     send.args(["-quiet", &format!("file://{}", run.stage.source().display()), &format!("srt://{at}?mode=caller")]);
     run.start_clock();
     let mut sender = run.start(run.from, send)?;
-    // It exits only after the sender, which waits a while in case it has to retransmit.
+    // It exits only after the sender, which waits in case it has to retransmit.
     run.full(&mut receiver, &mut [&mut sender])
 }

@@ -1,5 +1,5 @@
-//! scp, rsync, `downpour cp` and forwarded connections over ssh, through an sshd of their own: keys, a port and a
-//! configuration that are removed with the run.
+//! scp, rsync, `downpour cp` and forwarded connections over ssh, through an sshd of their own, whose keys and
+//! configuration are removed after the run.
 //!
 //! None of these programs can choose a congestion control of TCP, so the hosts' routes do.
 
@@ -15,7 +15,7 @@ use rustix::process::getuid;
 use super::carrier::Carrier;
 use super::downpour::DOWNPOUR;
 use super::error::PeerError;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use crate::testbed::Protocol;
@@ -26,7 +26,7 @@ pub(super) const KEYGEN: Need =
     Need::Program { name: "ssh-keygen", install: "apt-get install openssh-client", version: &[] };
 const SCP: Need = Need::Program { name: "scp", install: "apt-get install openssh-client", version: &[] };
 const RSYNC: Need = Need::Program { name: "rsync", install: "apt-get install rsync", version: &["--version"] };
-/// How long a login may take: a dozen round trips, in which packets are lost.
+/// The time limit of a login: a dozen round trips with losses.
 pub(super) const LOGIN: Duration = Duration::from_secs(60);
 /// For [`Identity::Alone`].
 pub(super) const UNSHARE: Need = Need::Program { name: "unshare", install: "apt-get install util-linux", version: &[] };
@@ -38,24 +38,24 @@ const OVER_SSH: Peer = Peer {
     encrypted: true,
     route_congestion: Some("cubic"),
     ecn: false,
-    told: false,
-    clock: ["scp is started, and has yet to log in", "the file over there has its full length"],
-    play: Play::File(scp),
+    fixed_rate: false,
+    clock: ["scp is started, and has yet to log in", "the received file has its full length"],
+    play: PeerKind::File(scp),
 };
 
-/// The same with rsync.
+/// rsync, likewise.
 const RSYNCED: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, RSYNC],
-    clock: ["rsync is started, and has yet to log in", "the file over there has its name and full length"],
-    play: Play::File(rsync),
+    clock: ["rsync is started, and has yet to log in", "the received file has its name and full length"],
+    play: PeerKind::File(rsync),
     ..OVER_SSH
 };
 
-/// `downpour cp`, with the clock of scp: the login counts, and so does the file's arrival over there.
+/// `downpour cp`, with the clock of scp, from the login to the arrival of the file.
 const DOWNPOUR_CP: Peer = Peer {
     needs: &[SSHD, SSH, KEYGEN, UNSHARE, DOWNPOUR],
-    clock: ["downpour is started, and has yet to log in", "the file over there has its name and full length"],
-    play: Play::File(downpour_cp),
+    clock: ["downpour is started, and has yet to log in", "the received file has its name and full length"],
+    play: PeerKind::File(downpour_cp),
     ..OVER_SSH
 };
 
@@ -66,7 +66,7 @@ const FORWARDED: Peer = Peer {
         "a TCP sender is started at ssh's near end, which has logged in",
         "the stamp of the TCP receiver at the far end when the last byte is in its file",
     ],
-    play: Play::Connections(forward),
+    play: PeerKind::Connections(forward),
     ..OVER_SSH
 };
 
@@ -100,7 +100,7 @@ fn downpour_cp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let server = Server::start(run)?;
     let program = run.program("downpour").get_program().to_owned();
     let mut copy = run.downpour("cp");
-    // Each run is the first one over its path.
+    // Without the path cache: each run is the first over its path.
     copy.args(["--quiet", "--no-memory", "--bootstrap", "never", "--ssh"]);
     copy.arg(format!("ssh {}", server.options().join(" "))).arg("--remote-bin").arg(program);
     for (key, value) in &run.job.choices {
@@ -131,15 +131,15 @@ pub(super) struct Server {
     pub(super) process: Process,
 }
 
-/// The user as which sshd runs, and whom it lets in.
+/// The user that runs sshd and may log in.
 enum Identity {
     /// The user who runs the lab, who is not root.
     Own(String),
-    /// A user known only to sshd and its children, in a user namespace below the lab's.
+    /// A user that exists only for sshd and its children, in a user namespace below the lab's.
     Alone,
 }
 
-/// The user of [`Identity::Alone`], and its number there.
+/// The user of [`Identity::Alone`], and its number in that namespace.
 const ALONE: (&str, u32) = ("lab", 1000);
 
 impl Server {
@@ -167,9 +167,8 @@ impl Server {
         Ok(Self { port, user, process })
     }
 
-    /// Returns options that direct ssh, scp and rsync to it, whatever the user's own configuration: words without
-    /// spaces, at which rsync would split them. File names are relative to the directory in which programs of a run
-    /// start.
+    /// Returns options that direct ssh, scp and rsync to it, regardless of the user's own configuration: words without
+    /// spaces, at which rsync would split them. File names are relative to the working directory of the programs.
     pub(super) fn options(&self) -> Vec<String> {
         let mut options = vec!["-F".to_owned(), "none".to_owned()];
         for option in [
@@ -203,13 +202,13 @@ impl Server {
     fn timed(mut self, run: &mut TransferRun<'_>, command: Command) -> Result<Duration, Unfinished> {
         run.start_clock();
         let mut copy = run.start(run.from, command)?;
-        let there = run.full(&mut copy, &mut [&mut self.process])?;
+        let arrived = run.full(&mut copy, &mut [&mut self.process])?;
         run.exit(&mut copy, &mut [&mut self.process])?;
-        Ok(there)
+        Ok(arrived)
     }
 }
 
-/// Writes a configuration that accepts only the key made for this run; the system's defaults decide about ciphers.
+/// Writes a configuration that accepts only the key made for this run; ciphers are the system's defaults.
 fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()> {
     let own = |name: &str| run.stage.own(name).display().to_string();
     let config = [
@@ -230,8 +229,8 @@ fn write_config(run: &TransferRun<'_>, path: &Path, port: u16) -> io::Result<()>
     fs::write(path, config.join("\n") + "\n")
 }
 
-/// Chooses the identity. As root, sshd switches to other users, which it cannot do in a user namespace without any; it
-/// also insists on a directory that only exists once the system's own sshd was started. So it must not run as root.
+/// Chooses the identity. As root, sshd switches to other users, of which a user namespace has none. It also requires a
+/// directory that only the system's own sshd creates. So it must not run as root.
 fn identity() -> io::Result<Identity> {
     if getuid().is_root() {
         return Ok(Identity::Alone);

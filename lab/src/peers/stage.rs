@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::testbed::RunDirectory;
 
-/// A file system in memory, if there is one: the network should be measured and not a disk. Directories of killed runs
-/// are left there too.
+/// A file system in memory, if there is one: the network should be measured and not a disk. Killed runs leave their
+/// directories in it.
 pub const MEMORY: &str = "/dev/shm";
 /// The name of the file at both ends.
 const NAME: &str = "file";
@@ -18,7 +18,7 @@ const CHUNK: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct ScratchDirectory {
     directory: RunDirectory,
-    /// Of the sent file; `None` for one that is not compared.
+    /// The digest of the sent file; `None` for a file without comparison.
     digest: Option<blake3::Hash>,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Content {
         /// The seed.
         seed: u64,
     },
-    /// Zeros that take no room, for a file that never arrives whole.
+    /// Zeros that take no space, for a file too large to arrive.
     Zeros,
 }
 
@@ -64,7 +64,7 @@ impl ScratchDirectory {
         self.directory.path().join("sent").join(NAME)
     }
 
-    /// Returns the directory in which it should arrive, which contains nothing else.
+    /// Returns the receiving directory, which contains nothing else.
     pub(super) fn target_directory(&self) -> PathBuf {
         self.directory.path().join("received")
     }
@@ -90,8 +90,8 @@ impl ScratchDirectory {
         Ok(self.digest == Some(hasher.finalize()))
     }
 
-    /// Returns the bytes of files in the receiving directory, whatever their names: those written, not lengths set in
-    /// advance.
+    /// Returns the bytes of files in the receiving directory, whatever their names. Only written bytes count, not
+    /// lengths set in advance.
     pub(super) fn arrived(&self) -> u64 {
         let mut directories = vec![self.target_directory()];
         let mut bytes = 0;
@@ -101,7 +101,7 @@ impl ScratchDirectory {
                     Ok(metadata) if metadata.is_dir() => directories.push(entry.path()),
                     // `st_blocks` counts units of 512 bytes on every file system.
                     Ok(metadata) => bytes += metadata.len().min(metadata.blocks() * 512),
-                    // It was there a moment ago under another name.
+                    // It was renamed meanwhile.
                     Err(_) => {}
                 }
             }

@@ -13,8 +13,8 @@ use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 
 use super::carrier::Carrier;
-use super::own::{self, Said, TcpReceive, TcpSend};
-use super::peer::{Need, Peer, Play};
+use super::own::{self, PeerMessage, TcpReceive, TcpSend};
+use super::peer::{Need, Peer, PeerKind};
 use super::process::Process;
 use super::run::{TransferRun, Unfinished};
 use crate::sys::grow_only;
@@ -26,19 +26,19 @@ const TCP: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: Play::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
+    play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "reno"))),
 };
 
 /// The same over eight connections.
-const TCP8: Peer = Peer { play: Play::File(|run| transfer(run, "reno", 8)), ..TCP };
+const TCP8: Peer = Peer { play: PeerKind::File(|run| transfer(run, "reno", 8)), ..TCP };
 
 pub(super) const PEERS: &[Peer] = &[
     Peer {
         name: "tcp-cubic",
         needs: &[Need::Congestion("cubic")],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
         ..TCP
     },
     Peer { name: "tcp-reno", needs: &[Need::Congestion("reno")], ..TCP },
@@ -46,40 +46,40 @@ pub(super) const PEERS: &[Peer] = &[
         name: "tcp-cubic-ecn",
         needs: &[Need::Congestion("cubic")],
         ecn: true,
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "cubic"))),
         ..TCP
     },
     Peer { name: "tcp-reno-ecn", needs: &[Need::Congestion("reno")], ecn: true, ..TCP },
     Peer {
         name: "tcp-bbr",
         needs: &[Need::Congestion("bbr")],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, "bbr"))),
         ..TCP
     },
     Peer {
         name: "tcp-grow-only",
         needs: &[Need::OwnCongestion],
-        play: Play::Connections(|_, target| Ok(Carrier::direct(target, grow_only::NAME))),
+        play: PeerKind::Connections(|_, target| Ok(Carrier::direct(target, grow_only::NAME))),
         ..TCP
     },
     Peer {
         name: "tcp8-cubic",
         needs: &[Need::Congestion("cubic")],
-        play: Play::File(|run| transfer(run, "cubic", 8)),
+        play: PeerKind::File(|run| transfer(run, "cubic", 8)),
         ..TCP8
     },
     Peer { name: "tcp8-reno", needs: &[Need::Congestion("reno")], ..TCP8 },
     Peer {
         name: "tcp8-bbr",
         needs: &[Need::Congestion("bbr")],
-        play: Play::File(|run| transfer(run, "bbr", 8)),
+        play: PeerKind::File(|run| transfer(run, "bbr", 8)),
         ..TCP8
     },
 ];
 
 /// Bytes that a receiver reads at a time.
 pub(super) const CHUNK: usize = 256 << 10;
-/// Sent by the receiver on every connection when it has the whole file.
+/// Sent by the receiver on every connection when it has the complete file.
 pub(super) const RECEIVED: u8 = 1;
 
 fn transfer(run: &mut TransferRun<'_>, congestion: &str, streams: u64) -> Result<Duration, Unfinished> {
@@ -100,7 +100,7 @@ pub(super) fn start_receiver(run: &mut TransferRun<'_>, streams: u64) -> Result<
     Ok((receiver, port))
 }
 
-/// Starts a sender to a receiver, or to the tunnel that ends there.
+/// Starts a sender to a receiver, or to a tunnel to it.
 pub(super) fn start_sender(
     run: &mut TransferRun<'_>,
     to: SocketAddrV4,
@@ -119,7 +119,7 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
     let streams = args.streams.max(1);
     let sockets: Vec<TcpStream> =
         (0..streams).map(|_| dial(args.to, args.congestion.as_deref())).collect::<io::Result<_>>()?;
-    Said::Congestion(sockets.first().map(tcp_congestion).transpose()?.unwrap_or_default()).print()?;
+    PeerMessage::Congestion(sockets.first().map(tcp_congestion).transpose()?.unwrap_or_default()).print()?;
     let end = |stream: u64| size / streams * stream + (size % streams).min(stream);
     let shares: Vec<_> = sockets
         .into_iter()
@@ -136,25 +136,25 @@ pub(super) fn send(args: &TcpSend) -> io::Result<()> {
 
 /// Connects with the requested congestion control, as verified with the kernel once connected.
 pub(super) fn dial(to: SocketAddrV4, congestion: Option<&str>) -> io::Result<TcpStream> {
-    Unconnected::new(congestion)?.connect(to)
+    UnconnectedSocket::new(congestion)?.connect(to)
 }
 
-/// A socket of the network of the thread that made it, which any thread may connect.
-pub(crate) struct Unconnected {
+/// A socket in the network of the thread that created it, which any thread may connect.
+pub(crate) struct UnconnectedSocket {
     socket: OwnedFd,
     congestion: Option<String>,
 }
 
-impl Unconnected {
-    /// Makes one with the requested congestion control.
+impl UnconnectedSocket {
+    /// Creates a socket with the requested congestion control.
     ///
     /// # Errors
-    /// Those of the system, also that it has no such congestion control.
+    /// Those of the system, for example no such congestion control.
     pub(crate) fn new(congestion: Option<&str>) -> io::Result<Self> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         if let Some(name) = congestion {
             let refused = |error: &dyn Display| io::Error::other(format!("TCP with {name}: {error}"));
-            // A socket keeps what it has chosen.
+            // The socket keeps the chosen one.
             let held = (name == grow_only::NAME).then(grow_only::load).transpose().map_err(|error| refused(&error))?;
             set_tcp_congestion(&socket, name).map_err(|error| refused(&error))?;
             drop(held);
@@ -173,7 +173,7 @@ impl Unconnected {
         match congestion {
             // The route's setting takes precedence over the socket's.
             Some(wanted) if wanted != used => Err(io::Error::other(format!(
-                "TCP was to use {wanted}, and the kernel uses {used}: take `congctl {used}` off the route"
+                "TCP uses {used} instead of {wanted}: remove `congctl {used}` from the route"
             ))),
             _ => Ok(socket.into()),
         }
@@ -190,14 +190,18 @@ pub(super) fn send_share(mut socket: TcpStream, file: File, offset: u64, length:
     }
     let mut answer = [0];
     socket.read_exact(&mut answer)?;
-    if answer == [RECEIVED] { Ok(()) } else { Err(io::Error::other(format!("the receiver answers {}", answer[0]))) }
+    if answer == [RECEIVED] {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("unexpected answer of the receiver: {}", answer[0])))
+    }
 }
 
 /// `downpour-lab peer tcp-receive`.
 pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     let listener = TcpListener::bind(args.listen)?;
     let file = File::create_new(&args.file)?;
-    Said::Listening(listener.local_addr()?.port()).print()?;
+    PeerMessage::Listening(listener.local_addr()?.port()).print()?;
     let shares: Vec<_> = (0..args.streams.max(1))
         .map(|_| {
             let (socket, _) = listener.accept()?;
@@ -208,9 +212,9 @@ pub(super) fn receive(args: &TcpReceive) -> io::Result<()> {
     let shares = join(shares)?;
     let bytes: u64 = shares.iter().map(|(_, length)| length).sum();
     if bytes != args.size {
-        return Err(io::Error::other(format!("the shares are {bytes} bytes, the file {}", args.size)));
+        return Err(io::Error::other(format!("the shares have {bytes} bytes, but the file has {}", args.size)));
     }
-    Said::complete_now().print()?;
+    PeerMessage::complete_now().print()?;
     for (mut socket, _) in shares {
         socket.write_all(&[RECEIVED])?;
         socket.shutdown(Shutdown::Write)?;
@@ -226,7 +230,7 @@ pub(super) fn receive_share(mut socket: TcpStream, file: &File, size: u64) -> io
     };
     let (mut offset, length) = (number()?, number()?);
     if offset.checked_add(length).is_none_or(|end| end > size) {
-        return Err(io::Error::other(format!("a share of {length} bytes at {offset}, and the file has {size}")));
+        return Err(io::Error::other(format!("a share of {length} bytes at {offset} exceeds the file of {size}")));
     }
     let end = offset + length;
     let mut chunk = vec![0; CHUNK];

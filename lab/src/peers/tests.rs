@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 use super::{Downpour, Job, PeerError, Presence, Programs, Transfer, all, choices, named, table, transfer};
 use crate::clock;
@@ -18,14 +18,14 @@ const COPY: Peer = Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["it begins", "it ends"],
-    play: Play::File(|run| copy(run, |_| {})),
+    play: PeerKind::File(|run| copy(run, |_| {})),
 };
 
 fn copy(run: &mut TransferRun<'_>, change: fn(&mut Vec<u8>)) -> Result<Duration, Unfinished> {
     run.start_clock();
-    let mut bytes = fs::read(run.stage.source()).expect("the file that is sent");
+    let mut bytes = fs::read(run.stage.source()).expect("the sent file");
     change(&mut bytes);
     fs::write(run.stage.target(), bytes).expect("room for its copy");
     Ok(clock::now())
@@ -38,16 +38,16 @@ fn shell(script: &str) -> Command {
 }
 
 fn tried(peer: &Peer, cap: Duration) -> Result<Transfer, PeerError> {
-    let [from, to] = ["a", "b"].map(|name| Host::here(name).expect("a host"));
+    let [from, to] = ["a", "b"].map(|name| Host::local(name).expect("a host"));
     let programs = Programs::of_this(Downpour::Found).expect("this program");
-    let job = Job { size: 100_000, writes: None, endless: false, seed: 7, told: None, choices: Vec::new(), programs };
+    let job = Job { size: 100_000, writes: None, endless: false, seed: 7, rate: None, choices: Vec::new(), programs };
     transfer(peer, &from, &to, &job, cap, None)
 }
 
 const SOON: Duration = Duration::from_secs(20);
 
 #[test]
-fn what_arrives_is_compared_byte_for_byte() {
+fn received_file_is_compared() {
     let good = tried(&COPY, SOON).expect("a copy");
     assert!(
         good.is_complete() && good.equal == Some(true) && good.seconds.is_some_and(|seconds| seconds < 5.0),
@@ -55,7 +55,7 @@ fn what_arrives_is_compared_byte_for_byte() {
     );
     assert_eq!(good.bytes_there, 100_000);
     assert_eq!((good.clock.starts.as_str(), good.clock.ends.as_str()), ("it begins", "it ends"));
-    let flipped = Peer { play: Play::File(|run| copy(run, |bytes| bytes[99_999] ^= 1)), ..COPY };
+    let flipped = Peer { play: PeerKind::File(|run| copy(run, |bytes| bytes[99_999] ^= 1)), ..COPY };
     let flipped = tried(&flipped, SOON).expect("a copy");
     assert!(
         !flipped.is_complete()
@@ -64,28 +64,28 @@ fn what_arrives_is_compared_byte_for_byte() {
             && flipped.bytes_there == 100_000,
         "{flipped:?}"
     );
-    let short = Peer { play: Play::File(|run| copy(run, |bytes| bytes.truncate(10))), ..COPY };
+    let short = Peer { play: PeerKind::File(|run| copy(run, |bytes| bytes.truncate(10))), ..COPY };
     let short = tried(&short, SOON).expect("a copy");
     assert!(!short.is_complete() && short.equal == Some(false) && short.bytes_there == 10, "{short:?}");
-    let nothing = Peer { play: Play::File(|run| Ok(run.started())), ..COPY };
+    let nothing = Peer { play: PeerKind::File(|run| Ok(run.started())), ..COPY };
     let nothing = tried(&nothing, SOON).expect("nothing at all");
     assert!(!nothing.is_complete() && nothing.equal == Some(false) && nothing.bytes_there == 0, "{nothing:?}");
 }
 
-/// The process that [`the_cap_ends_all_that_was_started`] starts in a session of its own.
+/// The process that [`cap_kills_all_started_processes`] starts in a session of its own.
 static STRAY: Mutex<Option<u32>> = Mutex::new(None);
 
 #[test]
-fn the_cap_ends_all_that_was_started() {
+fn cap_kills_all_started_processes() {
     let endless = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let target = run.stage.target();
             let script = "head -c 5000 /dev/zero >\"$0\"; setsid sh -c 'echo $$; exec sleep 600' & wait";
             let mut command = shell(script);
             command.arg(target);
             let mut process = run.start_read(run.to, command)?;
             run.start_clock();
-            let (stray, _) = run.said(&mut process, &mut [], |line| line.trim().parse().ok())?;
+            let (stray, _) = run.wait_for_line(&mut process, &mut [], |line| line.trim().parse().ok())?;
             *STRAY.lock().expect("one test") = Some(stray);
             run.exit(&mut process, &mut [])
         }),
@@ -97,18 +97,18 @@ fn the_cap_ends_all_that_was_started() {
     assert!((Duration::from_secs(1)..SOON).contains(&took), "{took:?}");
     assert_eq!((cut.seconds, cut.equal, cut.bytes_there), (None, Some(false), 5000));
     let stray = STRAY.lock().expect("one test").expect("it was started");
-    // The process that inherited it may take a moment to reap it.
-    let lives = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
-    while lives() {
-        assert!(begun.elapsed() < SOON, "{stray} lives on");
+    // Its new parent may take a moment to reap it.
+    let runs = || fs::read_to_string(format!("/proc/{stray}/stat")).is_ok_and(|stat| !stat.contains(") Z "));
+    while runs() {
+        assert!(begun.elapsed() < SOON, "{stray} still runs");
         thread::yield_now();
     }
 }
 
 #[test]
-fn a_program_that_fails_is_quoted() {
+fn failing_program_is_quoted() {
     let failing = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start(run.to, shell("exec sleep 600"))?;
             run.start_clock();
             let mut sender = run.start(run.from, shell("echo first >&2; echo 'no route\tto b' >&2; exit 3"))?;
@@ -118,18 +118,18 @@ fn a_program_that_fails_is_quoted() {
     };
     let begun = Instant::now();
     let error = tried(&failing, SOON).expect_err("it failed").to_string();
-    assert_eq!(error, "sh ended with exit status: 3: first; no route to b");
+    assert_eq!(error, "sh failed with exit status: 3: first; no route to b");
     assert!(begun.elapsed() < SOON);
 }
 
 #[test]
-fn lines_that_come_together_are_read_one_by_one() {
+fn line_reads_one_line_at_a_time() {
     let talking = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start_read(run.to, shell("printf 'one\\ntwo\\nthree\\n'; exec sleep 600"))?;
             run.start_clock();
-            run.said(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
-            let ((), at) = run.said(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
+            run.wait_for_line(&mut receiver, &mut [], |line| (line == "one\n").then_some(()))?;
+            let ((), at) = run.wait_for_line(&mut receiver, &mut [], |line| (line == "three\n").then_some(()))?;
             Ok(at)
         }),
         ..COPY
@@ -139,9 +139,9 @@ fn lines_that_come_together_are_read_one_by_one() {
 }
 
 #[test]
-fn a_file_that_grows_is_there_at_its_full_length() {
+fn full_waits_for_the_full_length() {
     let growing = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut write =
                 shell("head -c 60000 \"$0\" >\"$1\"; sleep 0.2; tail -c +60001 \"$0\" >>\"$1\"; exec sleep 600");
             write.arg(run.stage.source()).arg(run.stage.target());
@@ -154,7 +154,7 @@ fn a_file_that_grows_is_there_at_its_full_length() {
     let grown = tried(&growing, SOON).expect("a file");
     assert!(grown.is_complete() && grown.seconds.is_some_and(|seconds| (0.2..10.0).contains(&seconds)), "{grown:?}");
     let stopping = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let mut receiver = run.start(run.to, shell("echo broken >&2; exit 0"))?;
             run.start_clock();
             run.full(&mut receiver, &mut [])
@@ -162,13 +162,13 @@ fn a_file_that_grows_is_there_at_its_full_length() {
         ..COPY
     };
     let error = tried(&stopping, SOON).expect_err("no file").to_string();
-    assert_eq!(error, "sh ended with exit status: 0: broken");
+    assert_eq!(error, "sh failed with exit status: 0: broken");
 }
 
 #[test]
-fn a_receiver_that_ends_instead_of_listening_is_quoted() {
+fn listens_quotes_an_exited_receiver() {
     let deaf = Peer {
-        play: Play::File(|run| {
+        play: PeerKind::File(|run| {
             let port = TransferRun::free_port(run.to)?;
             let mut receiver = run.start(run.to, shell("echo in use >&2; exit 1"))?;
             run.listens(&mut receiver, run.to, Protocol::Udp, port)?;
@@ -177,12 +177,12 @@ fn a_receiver_that_ends_instead_of_listening_is_quoted() {
         ..COPY
     };
     let error = tried(&deaf, SOON).expect_err("it does not listen").to_string();
-    assert_eq!(error, "sh ended with exit status: 1: in use");
+    assert_eq!(error, "sh failed with exit status: 1: in use");
 }
 
 #[test]
-fn who_listens_is_seen_without_a_connection() {
-    let host = Host::here("a").expect("a host");
+fn listens_without_a_connection() {
+    let host = Host::local("a").expect("a host");
     let free = TransferRun::free_port(&host).expect("a port");
     let is_open = |protocol, port| host.listening().contains(&(protocol, port));
     assert!(!is_open(Protocol::Tcp, free) && !is_open(Protocol::Udp, free));
@@ -194,7 +194,7 @@ fn who_listens_is_seen_without_a_connection() {
 }
 
 #[test]
-fn what_is_absent_is_named_with_the_line_that_installs_it() {
+fn absent_program_error_has_install_command() {
     const NEEDS: &[Need] = &[
         Need::Congestion("reno"),
         Need::Program { name: "downpour-no-such-program", install: "apt-get install it", version: &[] },
@@ -211,14 +211,14 @@ fn what_is_absent_is_named_with_the_line_that_installs_it() {
 }
 
 #[test]
-fn every_profile_of_downpour_can_be_measured() {
+fn every_profile_has_a_peer() {
     for profile in transport::Profile::NAMES {
         named(&format!("downpour-{profile}")).expect("a row for it");
     }
 }
 
 #[test]
-fn choices_of_a_profile_follow_the_name_of_a_peer_that_has_one() {
+fn choices_follow_a_downpour_peer_name() {
     let chosen = |name: &str| choices(name).map_err(|error| error.to_string());
     let overhead = vec![("streams.overhead".to_owned(), "40%".to_owned())];
     assert_eq!(chosen("tunnel-told streams.overhead=40%"), Ok(overhead));
@@ -228,13 +228,13 @@ fn choices_of_a_profile_follow_the_name_of_a_peer_that_has_one() {
 }
 
 #[test]
-fn a_peer_that_must_be_told_a_rate_is_not_run_without() {
-    let error = tried(&Peer { told: true, ..COPY }, SOON).expect_err("no rate").to_string();
-    assert_eq!(error, "copy must be told the rate of the path");
+fn fixed_rate_peer_without_rate_fails() {
+    let error = tried(&Peer { fixed_rate: true, ..COPY }, SOON).expect_err("no rate").to_string();
+    assert_eq!(error, "copy needs a fixed rate: the link has no rate");
 }
 
 #[test]
-fn names_are_found_and_differ() {
+fn peer_names_are_found_and_unique() {
     let names: Vec<&str> = all().map(Peer::name).collect();
     for name in &names {
         assert_eq!(named(name).expect("listed").name(), *name);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::carrier;
 use super::error::PeerError;
 use super::gate::Start;
-use super::peer::{Need, Peer, Play, Presence, TimedSpan};
+use super::peer::{Need, Peer, PeerKind, Presence, TimedSpan};
 use super::programs::Programs;
 use super::run::{TransferRun, Unfinished};
 use super::stage::{Content, ScratchDirectory};
@@ -23,14 +23,14 @@ use crate::testbed::Host;
 pub struct Job {
     /// Bytes of the file, or of each write.
     pub size: u64,
-    /// What is written instead of moving a file, for peers that carry connections.
+    /// The writes instead of a file, for peers that carry connections.
     pub writes: Option<Writes>,
-    /// Whether the file consists of zeros that take no room: it is too large to arrive, and the cap ends the transfer.
+    /// Whether the file consists of zeros that take no space: it is too large to arrive, and the cap ends the transfer.
     pub endless: bool,
-    /// Determines the bytes, which are incompressible.
+    /// Seed of the bytes, which are incompressible.
     pub seed: u64,
-    /// The rate of the path, in IP bits per second, for peers that must be given one.
-    pub told: Option<Rate>,
+    /// The rate of the path, in IP bits per second, for peers with a fixed rate.
+    pub rate: Option<Rate>,
     /// Choices of the sender's profile, for peers that have one.
     pub choices: Vec<(String, String)>,
     /// The locations of programs.
@@ -48,7 +48,7 @@ pub struct Transfer {
     /// Whether the received file equals the sent one, byte for byte; `None` for a program that keeps no file and only
     /// counts.
     pub equal: Option<bool>,
-    /// How long small writes were on their way, if that was the work and all have arrived.
+    /// The delays of small writes, if these were the work and all have arrived.
     pub delays: Option<Delays>,
     /// The two ends of the clock.
     pub clock: TimedSpan,
@@ -56,7 +56,7 @@ pub struct Transfer {
     pub encrypted: bool,
     /// The sender's congestion control as reported by the kernel, for TCP whose socket is ours.
     pub congestion: Option<String>,
-    /// The version that each program reports.
+    /// The version that each program prints.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -67,7 +67,7 @@ impl Transfer {
     }
 }
 
-/// Moves a file of `job` from one host to the other with `peer`, or writes little by little over a connection that it
+/// Moves a file of `job` from one host to the other with `peer`, or makes small writes over a connection that it
 /// carries, for at most `cap` from the start of its clock.
 ///
 /// If a `start` is given, the transfer waits for it once everything is ready for the sender, and its clock starts then.
@@ -75,7 +75,7 @@ impl Transfer {
 /// returns.
 ///
 /// # Errors
-/// Anything that prevents the measurement: a program that is absent, does not listen or fails, and errors of the
+/// Anything that prevents the measurement: a program that is missing, does not listen or fails, and errors of the
 /// system. A file that does not arrive in time is none of these.
 pub fn transfer(
     peer: &Peer,
@@ -88,7 +88,7 @@ pub fn transfer(
     if let Presence::Absent { missing, install } = peer.presence(&job.programs) {
         return Err(PeerError::Absent { peer: peer.name, missing, install });
     }
-    if peer.told && job.told.is_none() {
+    if peer.fixed_rate && job.rate.is_none() {
         return Err(PeerError::NotTold { peer: peer.name });
     }
     let bytes = job.writes.map_or(job.size, |writes| writes.beside.unwrap_or(0));
@@ -97,23 +97,23 @@ pub fn transfer(
     let versions = versions(peer, &job.programs);
     let mut run = TransferRun::new(from, to, job, &stage, cap, start);
     let played = match (peer.play, &job.writes) {
-        (Play::Connections(open), Some(writes)) => writes::play(&mut run, open, writes),
-        (Play::Connections(open), None) => carrier::move_file(&mut run, open),
-        (Play::File(play), None) => play(&mut run),
-        (Play::File(_), Some(_)) => return Err(PeerError::NoConnections { peer: peer.name }),
+        (PeerKind::Connections(open), Some(writes)) => writes::play(&mut run, open, writes),
+        (PeerKind::Connections(open), None) => carrier::move_file(&mut run, open),
+        (PeerKind::File(play), None) => play(&mut run),
+        (PeerKind::File(_), Some(_)) => return Err(PeerError::NoConnections { peer: peer.name }),
     };
     let ended = match played {
         Ok(ended) => Some(ended),
         Err(Unfinished::Cap) => None,
-        // Its programs were ended with everything else.
+        // Its programs were killed with all others.
         Err(Unfinished::Failed(_)) if start.is_some_and(|start| start.gate.is_over()) => None,
         Err(Unfinished::Failed(error)) => return Err(error),
     };
     let equal = match run.counted {
-        // What is written is compared where it is read.
+        // Small writes are compared by their reader.
         _ if job.writes.is_some() => Some(ended.is_some()),
         Some(_) => None,
-        None => Some(ended.is_some() && stage.is_equal().map_err(PeerError::at("the file that arrived"))?),
+        None => Some(ended.is_some() && stage.is_equal().map_err(PeerError::at("the received file"))?),
     };
     Ok(Transfer {
         seconds: ended.map(|ended| ended.saturating_sub(run.started()).as_secs_f64()),
@@ -127,19 +127,19 @@ pub fn transfer(
     })
 }
 
-/// Returns the versions that the programs of a peer report.
+/// Returns the versions that the programs of a peer print.
 fn versions(peer: &Peer, programs: &Programs) -> BTreeMap<String, String> {
-    let told = peer.needs.iter().filter_map(|need| match *need {
+    let versions = peer.needs.iter().filter_map(|need| match *need {
         Need::Program { name, version, .. } if !version.is_empty() => {
             let output = Command::new(programs.find(name)?).args(version).stdin(Stdio::null()).output().ok()?;
             // Some use stdout, some stderr.
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
             // Some print a banner first.
-            let tells = |line: &&str| line.contains(|c: char| c.is_ascii_digit()) || line.contains("ersion");
-            Some((name.to_owned(), said.lines().map(str::trim).find(tells)?.to_owned()))
+            let has_version = |line: &&str| line.contains(|c: char| c.is_ascii_digit()) || line.contains("ersion");
+            Some((name.to_owned(), said.lines().map(str::trim).find(has_version)?.to_owned()))
         }
         _ => None,
     });
-    told.collect()
+    versions.collect()
 }

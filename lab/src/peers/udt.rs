@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::own;
-use super::peer::{Need, Peer, Play};
+use super::peer::{Need, Peer, PeerKind};
 use super::run::{TransferRun, Unfinished};
 
 pub(super) const PEERS: &[Peer] = &[Peer {
@@ -12,9 +12,9 @@ pub(super) const PEERS: &[Peer] = &[Peer {
     encrypted: false,
     route_congestion: None,
     ecn: false,
-    told: false,
+    fixed_rate: false,
     clock: ["the sender is started", "the receiver's own stamp when the last byte is in its file"],
-    play: Play::File(transfer),
+    play: PeerKind::File(transfer),
 }];
 
 fn transfer(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {

@@ -1,7 +1,7 @@
-//! Small writes over a connection that a peer carries, each of which is stamped when it is due and when it has arrived:
-//! at the far end, or back here if that echoes them. Beside them a file may be sent over a second connection.
+//! Small writes over a connection that a peer carries. Each is stamped when it is due and when it has arrived at the
+//! far end or, if echoed, back at the near one. At the same time a file may be sent over a second connection.
 //!
-//! Both hosts have the same clock, so what the two programs print can be compared.
+//! Both hosts have the same clock, so the stamps of both programs can be compared.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -15,20 +15,20 @@ use serde::{Deserialize, Serialize};
 
 use super::carrier::Carrier;
 use super::error::PeerError;
-use super::own::{self, Said, TcpHear, TcpWrite};
+use super::own::{self, PeerMessage, TcpHear, TcpWrite};
 use super::peer::TimedSpan;
 use super::run::{TransferRun, Unfinished};
 use super::tcp::{CHUNK, RECEIVED, dial, receive_share, send_share};
 use crate::clock;
 use crate::plan::Writes;
 
-/// What the far end says first: the connection stands.
+/// The first byte from the far end: the connection is open.
 const READY: u8 = 1;
-/// The bytes of what is written: a prime, so that no write of a common size begins with the same byte as the last.
+/// The period of the written bytes: a prime, so that writes of a common size begin with different bytes.
 const PERIOD: u64 = 251;
 
-/// How long the writes of a run were on their way, in milliseconds: from when each was due until its last byte was
-/// there, or back here if it was echoed.
+/// The delays of the writes of a run, in milliseconds: from the due time of each to the arrival of its last byte, at
+/// the near end if it was echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// The number of writes.
@@ -44,7 +44,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Returns the delays between two lists of times in nanoseconds; `None` if they do not belong together.
+    /// Returns the delays between two lists of times in nanoseconds; `None` if they do not match.
     fn between(written: &[u64], arrived: &[u64]) -> Option<Self> {
         if written.len() != arrived.len() {
             return None;
@@ -69,12 +69,12 @@ impl Delays {
 /// Returns the two ends of the clock.
 pub(super) fn clock() -> TimedSpan {
     TimedSpan {
-        starts: "a program is started that connects to the near end of the way, which is open".to_owned(),
-        ends: "the last write has arrived, or come back".to_owned(),
+        starts: "a program is started that connects to the near end of the open path".to_owned(),
+        ends: "the last write, or its echo, has arrived".to_owned(),
     }
 }
 
-/// Opens the way and writes; returns when the last write had arrived.
+/// Opens the path and writes; returns when the last write had arrived.
 pub(super) fn play(
     run: &mut TransferRun<'_>,
     open: fn(&mut TransferRun<'_>, SocketAddrV4) -> Result<Carrier, Unfinished>,
@@ -102,11 +102,11 @@ pub(super) fn play(
         own::stamps(run, &mut far, &mut carrier.others(&mut near))?
     };
     let delays = Delays::between(&written, &arrived);
-    let strange = || {
+    let unexpected_output = || {
         let line = format!("{} writes, {} arrivals", written.len(), arrived.len());
-        PeerError::Strange { program: "the reader".to_owned(), line }
+        PeerError::UnexpectedOutput { program: "the reader".to_owned(), line }
     };
-    run.delays = Some(delays.ok_or_else(strange)?);
+    run.delays = Some(delays.ok_or_else(unexpected_output)?);
     Ok(Duration::from_nanos(arrived.last().copied().unwrap_or_default()))
 }
 
@@ -114,11 +114,11 @@ pub(super) fn play(
 pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
     let mut socket = dial(args.to, args.congestion.as_deref())?;
     socket.set_nodelay(true)?;
-    Said::Congestion(tcp_congestion(&socket)?).print()?;
+    PeerMessage::Congestion(tcp_congestion(&socket)?).print()?;
     let mut answer = [0];
     socket.read_exact(&mut answer)?;
     if answer != [READY] {
-        return Err(io::Error::other(format!("the far end says {} instead of {READY}", answer[0])));
+        return Err(io::Error::other(format!("the far end sent {} instead of {READY}", answer[0])));
     }
     let (stamp, stamps) = channel();
     if args.writes.echo {
@@ -137,14 +137,14 @@ pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
     let (mut record, mut offset) = (Vec::new(), 0);
     for due in args.writes.times(args.seed) {
         thread::sleep((begun + due).saturating_sub(clock::now()));
-        // What is written after the end of the upload is not beside it.
+        // Nothing is written after the end of the upload.
         if upload.as_ref().is_some_and(thread::JoinHandle::is_finished) {
             break;
         }
         record.clear();
         record.extend((offset..offset + args.size).map(byte));
         offset += args.size;
-        // A program that has to wait for the path is late with the next write.
+        // A program that waits for the path is late with the next write.
         written.push(own::nanos(begun + due));
         socket.write_all(&record)?;
     }
@@ -155,11 +155,11 @@ pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
     if !args.writes.echo {
         socket.shutdown(Shutdown::Write)?;
     }
-    Said::Stamps(written).print()?;
+    PeerMessage::Stamps(written).print()?;
     if args.writes.echo {
-        // The connection stays as it is until all have come back: not every way carries an end in one direction.
+        // The connection stays open until all echoes have arrived: not every path can finish one direction.
         let echoed = stamps.iter().take(count).collect::<io::Result<Vec<u64>>>()?;
-        Said::Stamps(echoed).print()?;
+        PeerMessage::Stamps(echoed).print()?;
     }
     Ok(())
 }
@@ -168,13 +168,13 @@ pub(super) fn write(args: &TcpWrite) -> io::Result<()> {
 pub(super) fn hear(args: &TcpHear) -> io::Result<()> {
     let listener = TcpListener::bind(args.listen)?;
     let file = File::create_new(&args.file)?;
-    Said::Listening(listener.local_addr()?.port()).print()?;
+    PeerMessage::Listening(listener.local_addr()?.port()).print()?;
     let (mut socket, _) = listener.accept()?;
     socket.set_nodelay(true)?;
     socket.write_all(&[READY])?;
     thread::spawn(move || {
         let (socket, _) = listener.accept()?;
-        // It ends with the writes, if not before.
+        // It ends with the writes at the latest.
         let (mut socket, _) = receive_share(socket, &file, u64::MAX)?;
         socket.write_all(&[RECEIVED])
     });
@@ -184,10 +184,11 @@ pub(super) fn hear(args: &TcpHear) -> io::Result<()> {
     let (stamp, stamps) = channel();
     read_all(socket, args.size, &stamp);
     drop(stamp);
-    Said::Stamps(stamps.into_iter().collect::<io::Result<_>>()?).print()
+    PeerMessage::Stamps(stamps.into_iter().collect::<io::Result<_>>()?).print()
 }
 
-/// Reads to the end, and stamps each write when its last byte is there. A stamp that nobody wants any more ends it too.
+/// Reads to the end, and stamps each write when its last byte has arrived. Also ends when the receiver of stamps is
+/// gone.
 fn read_all(mut socket: TcpStream, size: u64, stamp: &Sender<io::Result<u64>>) {
     let mut chunk = vec![0; CHUNK];
     let mut offset = 0;
@@ -200,7 +201,7 @@ fn read_all(mut socket: TcpStream, size: u64, stamp: &Sender<io::Result<u64>>) {
         let now = own::nanos(clock::now());
         for found in part {
             if *found != byte(offset) {
-                let message = format!("byte {offset} is {found} and was {}", byte(offset));
+                let message = format!("byte {offset} is {found} instead of {}", byte(offset));
                 return drop(stamp.send(Err(io::Error::other(message))));
             }
             offset += 1;
@@ -211,7 +212,7 @@ fn read_all(mut socket: TcpStream, size: u64, stamp: &Sender<io::Result<u64>>) {
     }
 }
 
-/// Returns what is written at an offset.
+/// Returns the byte written at an offset.
 const fn byte(offset: u64) -> u8 {
     (offset % PERIOD) as u8
 }
@@ -221,25 +222,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_delays_that_were_measured() {
+    fn percentiles_are_measured_delays() {
         let written: Vec<u64> = (0..200).map(|index| index * 1_000_000).collect();
         // 1 to 200 ms, not in order.
         let arrived: Vec<u64> =
             written.iter().enumerate().map(|(at, from)| from + (200 - at as u64) * 1_000_000).collect();
-        let delays = Delays::between(&written, &arrived).expect("they belong together");
+        let delays = Delays::between(&written, &arrived).expect("matching lists");
         assert_eq!(delays, Delays { count: 200, p50_ms: 100.0, p90_ms: 180.0, p99_ms: 198.0, max_ms: 200.0 });
         let one = Delays::between(&[5], &[2_500_005]).expect("one");
         assert_eq!(one, Delays { count: 1, p50_ms: 2.5, p90_ms: 2.5, p99_ms: 2.5, max_ms: 2.5 });
     }
 
     #[test]
-    fn lists_that_do_not_belong_together_have_no_delays() {
+    fn delays_of_mismatched_lists_is_none() {
         assert_eq!(Delays::between(&[1, 2], &[3]), None, "one is missing");
-        assert_eq!(Delays::between(&[4], &[3]), None, "it was there before it was written");
+        assert_eq!(Delays::between(&[4], &[3]), None, "it arrived before it was written");
         assert_eq!(Delays::between(&[], &[]), None);
     }
 
-    /// Returns what is stamped of these pieces, as counts of writes and the error.
+    /// Returns the number of stamps for these writes, and the error.
     fn stamped(pieces: &[&[u8]], size: u64) -> (usize, Option<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut near = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
@@ -256,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn a_write_is_stamped_when_it_is_whole_and_as_it_was() {
+    fn stamp_needs_a_complete_and_equal_write() {
         let bytes: Vec<u8> = (0..1000).map(byte).collect();
         assert_eq!(stamped(&[&bytes[..150], &bytes[150..999]], 100), (9, None), "the tenth lacks a byte");
         assert_eq!(stamped(&[&bytes], 100), (10, None));
         let mut other = bytes;
         other[250] ^= 1;
-        assert_eq!(stamped(&[&other], 100), (2, Some("byte 250 is 251 and was 250".to_owned())));
+        assert_eq!(stamped(&[&other], 100), (2, Some("byte 250 is 251 instead of 250".to_owned())));
     }
 }

@@ -11,7 +11,7 @@ pub(super) struct Canvas {
     pub(super) text: String,
 }
 
-/// Where text is anchored.
+/// The anchor of a text.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -19,7 +19,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// How a line is drawn.
+/// The appearance of a line.
 #[derive(Clone, Copy)]
 pub(super) struct Stroke {
     pub(super) class: &'static str,
@@ -29,24 +29,24 @@ pub(super) struct Stroke {
 }
 
 impl Stroke {
-    /// Returns that of the floor.
+    /// The stroke of the floor.
     pub(super) const FLOOR: Self = Self { class: "ink-line", colour: "#1a1a1a", width: 1.6, dashes: "7 4" };
 
-    /// Returns that of a series.
+    /// Returns the stroke of a series.
     pub(super) fn of_series(style: usize) -> Self {
         Self { class: "series", colour: style::colour(style), width: 1.8, dashes: "none" }
     }
 
-    /// Returns that of a series in the panel of another.
+    /// The stroke of a series in the panel of another.
     pub(super) const BEHIND: Self = Self { class: "behind", colour: "#c4c4c4", width: 1.0, dashes: "none" };
 
-    /// Returns that of a law or a true value: of several, each has other dashes; one of a series has its colour.
+    /// Returns the stroke of a law or a true value: each of several has other dashes; one of a series has its colour.
     pub(super) fn of_truth(style: Option<usize>, rank: usize) -> Self {
         let dashes = ["none", "9 3 2 3", "3 3"][rank % 3];
         Self { class: "truth", colour: style.map_or("#1a1a1a", style::colour), width: 0.9, dashes }
     }
 
-    /// Returns that of published values.
+    /// Returns the stroke of published values.
     pub(super) fn of_published(style: Option<usize>) -> Self {
         Self { class: "soft-line", colour: style.map_or("#777777", style::colour), width: 1.2, dashes: "2 3" }
     }
@@ -109,8 +109,8 @@ impl Canvas {
         ));
     }
 
-    /// Draws a point of a series, which says what it is: in words, and by the styles and the position that a program needs to
-    /// find the runs behind it.
+    /// Draws a point of a series, with a description in words, and with the styles and the position by which a program
+    /// finds its runs.
     pub(super) fn point(&mut self, series: &Series, value: f64, words: &str, [x, y]: [f64; 2], size: f64) {
         let (corners, colour) = (style::marker(series.style, x, y, size), style::colour(series.style));
         let (styles, words) = (series.styles(), escaped(words));
@@ -143,7 +143,7 @@ impl Canvas {
         }
     }
 
-    /// Draws an arrow that says that a value lies beyond, from `start` to `end`.
+    /// Draws an arrow from `start` to `end`, for a value that lies beyond.
     pub(super) fn arrow(&mut self, x: f64, [start, end]: [f64; 2], colour: &str) {
         let head = end - (end - start).signum() * 6.0;
         let (left, right) = (x - 4.0, x + 4.0);
@@ -152,7 +152,7 @@ impl Canvas {
         ));
     }
 
-    /// Draws a small cross, which says that a value is missing.
+    /// Draws a small cross, for a missing value.
     pub(super) fn cross(&mut self, x: f64, y: f64, colour: &str) {
         let (left, right, above, below) = (x - 3.0, x + 3.0, y - 3.0, y + 3.0);
         self.put(format_args!(

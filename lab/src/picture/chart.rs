@@ -21,9 +21,9 @@ pub struct Chart {
     pub(super) y: Ruler,
     /// Whether the positions of the x axis are names, which no line joins.
     pub(super) is_named: bool,
-    /// Whether bounds are lower ones, as for times; for goodput they are upper ones.
+    /// Whether bounds are lower ones, as for times, and not upper ones, as for goodput.
     pub(super) bounds_are_lower: bool,
-    /// One for each peer, or for several that are equal.
+    /// One series for each peer, or for several equal ones.
     pub series: Vec<Series>,
     /// The theoretical optimum: positions and values.
     pub floor: Vec<(f64, f64)>,
@@ -37,7 +37,7 @@ pub struct Chart {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Truth {
     pub(super) line: ReferenceCurve,
-    /// The style of the series that it was fitted to, if there is one.
+    /// The style of the fitted series, if there is one.
     pub(super) style: Option<usize>,
     /// Its position among those of no series.
     pub(super) rank: usize,
@@ -46,9 +46,9 @@ pub(super) struct Truth {
 /// A document's points.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Overlay {
-    /// What the legend says.
+    /// The text in the legend.
     pub(super) label: String,
-    /// The style of the series that they are to be compared with, if there is one.
+    /// The style of the series to compare with, if there is one.
     pub(super) style: Option<usize>,
     /// The shape of the points: that of this series, or another one.
     pub(super) marker: usize,
@@ -73,13 +73,13 @@ pub struct Lines {
     pub is_named: bool,
     /// Title and scale of the vertical axis.
     pub y: (String, Scale),
-    /// The series, of which those without any point or gap are left out.
+    /// The series; those without any point or gap are not drawn.
     pub series: Vec<Series>,
     /// Published values.
     pub published: Vec<Published>,
     /// Lines to compare them with.
     pub lines: Vec<ReferenceCurve>,
-    /// Lines fitted to series, which are given as their styles.
+    /// Lines fitted to series, by the styles of these.
     pub fits: Vec<(usize, ReferenceCurve)>,
 }
 
@@ -105,8 +105,8 @@ impl Lines {
     }
 }
 
-/// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with the
-/// id of one of its cases, made by the build that made the last one.
+/// Returns the summary of a quantity for each peer at each point of a sweep, in the plan's order: of all records with
+/// the id of one of its cases, made by the build that made the last one.
 pub(crate) fn summaries<'a>(
     plan: &'a LinkPlan,
     sweep: &'a Sweep,
@@ -141,7 +141,7 @@ fn runs<'a>(plan: &LinkPlan, sweep: &Sweep, point: &Point, peer: &str, by_id: &B
     found
 }
 
-/// Returns the runs of a peer at a point of a sweep that count, and the invalid ones.
+/// Returns the counting and the invalid runs of a peer at a point of a sweep.
 pub(crate) fn runs_at<'a>(
     plan: &LinkPlan,
     sweep: &Sweep,
@@ -232,7 +232,7 @@ impl From<Lines> for Chart {
     }
 }
 
-/// What is drawn in a picture, without its axes.
+/// The content of a picture, without its axes.
 struct Contents {
     series: Vec<Series>,
     published: Vec<Overlay>,
@@ -240,7 +240,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Selects what belongs to a sweep. While nothing at all has been measured, there is no series.
+    /// Selects the content of a sweep. Without any measurement, there is no series.
     fn new(mut series: Vec<Series>, published: &[Published], lines: &[ReferenceCurve], sweep: &str) -> Self {
         series.retain(|series| !series.marks.is_empty() || !series.gaps.is_empty());
         if series.iter().all(|series| series.marks.is_empty() && series.gaps.iter().all(|gap| gap.valid == 0)) {
@@ -279,7 +279,7 @@ impl Contents {
         marks.chain(gaps).chain(self.published_places()).collect()
     }
 
-    /// Returns all values on the vertical axis. Lines count where something was measured.
+    /// Returns all values on the vertical axis. Lines count if there is a measurement.
     fn values(&self) -> Vec<f64> {
         let marks = self.series.iter().flat_map(|series| &series.marks);
         let marks = marks.flat_map(|mark| [mark.y, mark.low, mark.high]);
@@ -293,14 +293,14 @@ impl Contents {
         marks.chain(published).chain(truths).collect()
     }
 
-    /// Returns what the caption says of gaps.
+    /// Returns the caption's text about gaps.
     fn note(&self) -> Option<String> {
         let has_gaps = self.series.iter().any(|series| !series.gaps.is_empty());
         has_gaps.then(|| "Below the axis, n/m: only n of m runs have a valid value, too few for a point.".to_owned())
     }
 }
 
-/// Returns what is drawn for a value of a summary, of which goodput is a time.
+/// Returns the drawn value for a value of a summary, in which goodput is a time.
 fn quantity(quantity: Quantity, size: u64, value: f64) -> f64 {
     match quantity {
         Quantity::Goodput => size as f64 * 8e-6 / value,

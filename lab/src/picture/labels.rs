@@ -1,4 +1,4 @@
-//! The legend, whose entries stand beside the ends of their lines where they can.
+//! The legend, whose entries are placed beside the ends of their lines if possible.
 
 use super::canvas::{Anchor, Canvas, Stroke};
 use super::plot::Plot;
@@ -21,7 +21,7 @@ pub(super) struct LegendEntry {
     end: Option<(f64, f64)>,
 }
 
-/// A sample of what an entry explains.
+/// A sample of an entry's graphic.
 #[derive(Clone, Copy)]
 enum Swatch {
     Series(usize),
@@ -77,7 +77,7 @@ pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<LegendEntry> {
         if all[..index].iter().any(|other| is_same(&other)) {
             continue;
         }
-        // Of one document, in the colours of several series.
+        // One document, in the colours of several series.
         let style = published.style.filter(|_| all.iter().filter(is_same).count() == 1);
         let swatch = Swatch::Published(style, published.marker);
         entries.push(LegendEntry { swatch, words: wrapped(&published.label, columns), end: None });
@@ -85,8 +85,8 @@ pub(super) fn of_others(plot: &Plot<'_>, columns: usize) -> Vec<LegendEntry> {
     entries
 }
 
-/// Draws entries one below the other, those of lines that end at the right beside these ends if there is room for all
-/// of them. Returns where they end.
+/// Draws entries one below the other, and those of lines that end at the right beside these ends if all of them fit.
+/// Returns the lower end.
 pub(super) fn draw(canvas: &mut Canvas, entries: &[LegendEntry], left: f64, top: f64, bottom: f64) -> f64 {
     let mut order: Vec<&LegendEntry> = entries.iter().collect();
     let fits = entries.iter().map(LegendEntry::height).sum::<f64>() <= bottom - top;
@@ -112,7 +112,7 @@ pub(super) fn draw(canvas: &mut Canvas, entries: &[LegendEntry], left: f64, top:
     ends
 }
 
-/// Returns the positions of entries of these heights, as near as possible to where they want to be without overlapping.
+/// Returns the positions of entries of these heights, as near as possible to their preferred ones without overlap.
 fn spread(wanted: &[(Option<f64>, f64)], top: f64, bottom: f64) -> Vec<f64> {
     let mut free = top;
     let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_stand_beside_their_lines_and_never_overlap() {
+    fn legend_entries_do_not_overlap() {
         let at = |place: f64| (Some(place), 20.0);
         assert_eq!(spread(&[at(60.0), at(90.0), (None, 35.0)], 50.0, 400.0), [60.0, 90.0, 110.0]);
         assert_eq!(spread(&[at(60.0), at(61.0), at(62.0)], 50.0, 400.0), [60.0, 80.0, 100.0]);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_broken_at_spaces() {
+    fn wrapped_breaks_at_spaces() {
         assert_eq!(wrapped("TCP, published (figure 10(a))", 14), ["TCP, published", "(figure 10(a))"]);
         assert_eq!(wrapped("hysteria-brutal", 5), ["hysteria-brutal"]);
         assert_eq!(wrapped("a b=1,c=2,d=3", 8), ["a b=1,", "c=2,d=3"]);

@@ -1,8 +1,8 @@
 //! Pictures of results: the same drawing as SVG and as PNG.
 //!
-//! They are written as SVG directly rather than by plotters (0.3). It writes no classes, by which the lab's page gives a
-//! picture the colours of a light or dark theme, and neither title nor data of a point, by which a reader learns what the
-//! point is and the page finds the runs behind it; and its positions and line widths are whole pixels.
+//! They are written as SVG directly rather than by plotters (0.3), which writes no classes, by which the lab's page
+//! applies a light or dark theme, and neither titles nor data of points, by which readers identify a point and the page
+//! finds its runs; and its positions and line widths are whole pixels.
 
 mod canvas;
 mod chart;

@@ -15,7 +15,7 @@ const TITLE: f64 = 40.0;
 const PANEL: f64 = 120.0;
 const GAP: f64 = 30.0;
 const LEGEND: f64 = 24.0;
-/// Number of points above which several fall on one pixel: of each pixel the lowest and highest are drawn.
+/// Number of points above which several fall on one pixel, of which the lowest and highest are drawn.
 const MOST_POINTS: usize = 2 * PLOT_WIDTH as usize;
 
 /// One of the pictures: a quantity, and its course in each run.
@@ -27,7 +27,7 @@ pub struct Panel {
     pub courses: Vec<Vec<(f64, f64)>>,
 }
 
-/// Returns panels as SVG text; `runs` names the courses, and the time axis shows `range`, or all from 0 on.
+/// Returns panels as SVG text; `runs` has the names of the courses, and the time axis shows `range`, or all from 0 on.
 pub fn panels(title: &str, runs: &[String], panels: &[Panel], range: Option<[f64; 2]>) -> String {
     let height = TITLE + LEGEND + panels.len() as f64 * (PANEL + GAP) + GAP;
     let ends = panels.iter().flat_map(|panel| panel.courses.iter().filter_map(|course| course.last()));
@@ -122,7 +122,7 @@ fn draw(text: &mut String, panel: &Panel, top: f64, time: &Ruler, is_last: bool)
     );
 }
 
-/// Returns the lowest and the highest point of each stretch, in order, so that no peak is lost.
+/// Returns the lowest and the highest point of each interval, in order, which keeps all peaks.
 fn thinned(course: &[(f64, f64)]) -> Vec<(f64, f64)> {
     if course.len() <= MOST_POINTS {
         return course.to_vec();
@@ -144,7 +144,7 @@ mod tests {
     use crate::picture::png;
 
     #[test]
-    fn no_peak_is_thinned_out() {
+    fn thinned_keeps_peaks() {
         let mut course: Vec<(f64, f64)> = (0..50_000).map(|at| (f64::from(at), 1.0)).collect();
         course[31_117].1 = 9.0;
         course[40_001].1 = 0.5;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_panel_and_course_is_drawn() {
+    fn panels_draw_every_course() {
         let course = vec![(0.0, 1.0), (1.0, 3.0), (2.0, 2.0)];
         let panel = |title: &str| Panel { title: title.into(), courses: vec![course.clone(), course.clone()] };
         let drawn = panels("Two <runs>", &["a".into(), "b".into()], &[panel("Window, kB"), panel("Loss, %")], None);

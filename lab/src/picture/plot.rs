@@ -1,4 +1,4 @@
-//! One plot: axes, and what stands between them.
+//! One plot: axes, and the content between them.
 
 use super::canvas::{Anchor, Canvas, Stroke};
 use super::chart::{Chart, Overlay, Truth};
@@ -10,14 +10,14 @@ const TICK_GAP: f64 = 34.0;
 /// Distance of the rows that count the valid runs at gaps, and of two counts in a row.
 pub(super) const GAP_ROW: f64 = 13.0;
 const GAP_COUNT: f64 = 22.0;
-/// Length of an arrow in sizes of a marker, and how far it may reach beyond the axes.
+/// Length of an arrow in sizes of a marker, and its largest extension beyond the axes.
 const ARROW: f64 = 4.3;
 const BEYOND: f64 = 5.0;
 /// The largest share of the distance between two names that the series beside each other may take.
 const APART_SHARE: f64 = 0.6;
-/// How far the floor at a name extends beyond its points.
+/// The extension of the floor beyond the points at a name.
 const FLOOR_REACH: f64 = 12.0;
-/// Markers of a course, which serve only to tell it from others.
+/// Markers of a course, which only distinguish it from others.
 const COURSE_MARKERS: usize = 8;
 /// Positions at which a law is evaluated.
 const LAW_STEPS: u32 = 161;
@@ -58,7 +58,7 @@ impl<'a> Plot<'a> {
     }
 
     /// Returns the distance between series at the same name, so that their points can be distinguished. On an axis of
-    /// numbers all points stand where they belong.
+    /// numbers all points are at their own positions.
     fn apart(&self) -> f64 {
         if self.are_joined() {
             return 0.0;
@@ -138,7 +138,7 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Draws a row for each series with gaps: how many of the runs are valid, below a cross on the axis.
+    /// Draws a row for each series with gaps: the number of valid runs, below a cross on the axis.
     pub(super) fn gaps(&self, canvas: &mut Canvas, first: f64) {
         let with_gaps = self.shown.iter().filter(|series| !series.gaps.is_empty());
         for (row, series) in with_gaps.enumerate() {
@@ -175,12 +175,12 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Returns the laws that belong here.
+    /// Returns the laws of this plot.
     pub(super) fn truths(&self) -> impl Iterator<Item = &'a Truth> {
         self.chart.truths.iter().filter(|truth| self.has(truth.style))
     }
 
-    /// Returns the published values that belong here.
+    /// Returns the published values of this plot.
     pub(super) fn published(&self) -> impl Iterator<Item = &'a Overlay> {
         self.chart.published.iter().filter(|published| self.has(published.style))
     }
@@ -189,7 +189,7 @@ impl<'a> Plot<'a> {
         style.is_none_or(|style| self.shown.iter().any(|series| series.style == style))
     }
 
-    /// Returns the stretches of a law that lie on the axes.
+    /// Returns the parts of a law within the axes.
     pub(super) fn law(&self, truth: &Truth) -> Vec<Vec<(f64, f64)>> {
         let values: Vec<(f64, f64)> = self.chart.x.spread(LAW_STEPS).map(|x| (x, truth.line.at(x))).collect();
         let stretches = values.chunk_by(|a, b| self.chart.y.shows(a.1) && self.chart.y.shows(b.1));
@@ -255,10 +255,10 @@ impl<'a> Plot<'a> {
         }
         if series.form == MarkStyle::Course {
             let every = series.marks.len().div_ceil(COURSE_MARKERS).max(1);
-            // Not where another has its own.
+            // Not at the positions of another's markers.
             for mark in series.marks.iter().skip((2 * rank + 1) * every / 6 % every).step_by(every) {
                 let (x, y) = self.place(mark);
-                canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
+                canvas.point(series, mark.x, &self.description(series, mark), [x, y], self.marker);
             }
             return;
         }
@@ -267,7 +267,7 @@ impl<'a> Plot<'a> {
             let x = x + apart;
             // Bars at the same position have ends of different widths.
             canvas.bar(x, [self.y(mark.low), self.y(mark.high)], 3.0 + 1.5 * rank as f64, stroke);
-            canvas.point(series, mark.x, &self.said(series, mark), [x, y], self.marker);
+            canvas.point(series, mark.x, &self.description(series, mark), [x, y], self.marker);
             if mark.is_bound {
                 self.beyond(canvas, x, y, stroke.colour);
             } else if mark.bar_is_bound {
@@ -277,8 +277,8 @@ impl<'a> Plot<'a> {
         }
     }
 
-    /// Returns what a point says: `auto, 5: 1.23 (1.1 to 1.4)`.
-    fn said(&self, series: &Series, mark: &Mark) -> String {
+    /// Returns the description of a point: `auto, 5: 1.23 (1.1 to 1.4)`.
+    fn description(&self, series: &Series, mark: &Mark) -> String {
         let tick = self.chart.x.ticks.iter().find(|(x, _)| *x == mark.x);
         let at = tick.map_or_else(|| short(mark.x), |(_, label)| label.clone());
         let over = if mark.is_bound { "beyond " } else { "" };
@@ -294,11 +294,11 @@ impl<'a> Plot<'a> {
         format!("{}, {at}: {over}{}{bar}", series.name, short(mark.y))
     }
 
-    /// Draws an arrow that says that the value lies beyond: up for times, down for goodput.
+    /// Draws an arrow for a value that lies beyond: up for times, down for goodput.
     fn beyond(&self, canvas: &mut Canvas, x: f64, y: f64, colour: &str) {
-        let way = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
-        let end = (y + way * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
-        canvas.arrow(x, [y + way * self.marker, end], colour);
+        let sign = if self.chart.bounds_are_lower { -1.0 } else { 1.0 };
+        let end = (y + sign * ARROW * self.marker).clamp(self.top - BEYOND, self.bottom() + BEYOND);
+        canvas.arrow(x, [y + sign * self.marker, end], colour);
     }
 }
 
@@ -306,6 +306,6 @@ impl<'a> Plot<'a> {
 fn short(number: f64) -> String {
     let digits = if number == 0.0 { 0 } else { number.abs().log10().floor() as i32 };
     let unit = 10_f64.powi(digits - 3);
-    // Multiples of a power of ten that is none of two are not exact: print and read them.
+    // Multiples of powers of ten are not exact in binary: print and read them.
     format!("{:.12}", (number / unit).round() * unit).parse().unwrap_or(number).to_string()
 }

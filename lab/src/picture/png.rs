@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
-/// DejaVu Sans; see `fonts/LICENSE`. With it a machine without fonts draws the same.
+/// DejaVu Sans; see `fonts/LICENSE`. A machine without fonts draws the same with it.
 const FONT: &[u8] = include_bytes!("../../fonts/DejaVuSans-subset.ttf");
 const FAMILY: &str = "DejaVu Sans";
 /// Pixels of the PNG for each unit of the SVG.
@@ -14,14 +14,14 @@ const ZOOM: f32 = 1.5;
 /// The reason why there is no PNG.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// The text is no drawing.
-    #[error("the picture cannot be drawn: {0}")]
+    /// The text is not a drawing.
+    #[error("cannot draw the picture: {0}")]
     Svg(#[from] resvg::usvg::Error),
     /// Too large for the memory, or empty.
-    #[error("the picture is too large to be drawn")]
+    #[error("cannot draw the picture: too large")]
     Size,
     /// Encoding failed.
-    #[error("the picture cannot be packed: {0}")]
+    #[error("cannot encode the picture: {0}")]
     Pack(String),
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Ruler {
 
 /// A share of an axis left free on either side of the outermost points.
 const MARGIN: f64 = 0.05;
-/// Steps in which people count.
+/// Round steps.
 const STEPS: [f64; 3] = [1.0, 2.0, 5.0];
 const MOST_TICKS: f64 = 7.0;
 /// Above this many decades only their beginnings have ticks.
@@ -39,7 +39,7 @@ impl Ruler {
         Self { low, high, ..ruler }
     }
 
-    /// Creates an axis with these ticks, at which all values stand except `others`.
+    /// Creates an axis with these ticks, the positions of all values except `others`.
     pub(super) fn of_ticks(
         title: &str,
         scale: Scale,
@@ -134,7 +134,7 @@ fn range(values: &[f64]) -> (f64, f64) {
 /// Returns the least of 1, 2, 5, 10, 20 ... (and 0.5, 0.2 ...) that is not below `least`.
 fn step(least: f64) -> f64 {
     let decade = 10_f64.powf(least.log10().floor());
-    // A small tolerance, so that rounding does not turn 1 into 2.
+    // A small tolerance: rounding must not turn 1 into 2.
     STEPS.iter().map(|step| step * decade).find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * decade)
 }
 

@@ -1,13 +1,13 @@
-//! One line of a picture: its points, and where there should be one.
+//! One line of a picture: its points and gaps.
 
 /// One peer, code or flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its name; those of several series that are equal.
+    /// Its name, or the names of several equal series.
     pub name: String,
     /// Index of colour and marker: that of its position in the plan.
     pub(super) style: usize,
-    /// The styles of others that are equal to it, and are drawn as this one.
+    /// The styles of equal series, which are drawn as this one.
     pub(super) same: Vec<usize>,
     pub(super) form: MarkStyle,
     /// Its points, from left to right.
@@ -16,7 +16,7 @@ pub struct Series {
     pub gaps: Vec<Gap>,
 }
 
-/// How points are drawn.
+/// The drawing style of points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MarkStyle {
     /// Each with a marker and a bar, joined from left to right.
@@ -45,7 +45,7 @@ pub struct Mark {
     pub bar_is_bound: bool,
 }
 
-/// A position at which too few runs are valid for a value.
+/// A position with too few valid runs for a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gap {
     /// Position on the axis.
@@ -71,12 +71,12 @@ impl Series {
         Self { name: name.into(), style, same: Vec::new(), form: MarkStyle::Joined, marks, gaps }
     }
 
-    /// Returns it with its points drawn in another way.
+    /// Returns it with another drawing style.
     pub fn drawn(self, form: MarkStyle) -> Self {
         Self { form, ..self }
     }
 
-    /// Returns the stretches that a line may join: none crosses a gap.
+    /// Returns the points that a line may join: none crosses a gap.
     pub(super) fn strokes(&self) -> Vec<&[Mark]> {
         if self.form == MarkStyle::Scattered {
             return Vec::new();
@@ -85,7 +85,7 @@ impl Series {
         self.marks.chunk_by(is_whole).collect()
     }
 
-    /// Returns its style, and those of others that are drawn as this one.
+    /// Returns its style, and those of equal series.
     pub(super) fn styles(&self) -> String {
         let all = std::iter::once(&self.style).chain(&self.same);
         all.map(usize::to_string).collect::<Vec<_>>().join(" ")
@@ -108,7 +108,7 @@ impl Mark {
         Self { x, y, low, high, is_bound: false, bar_is_bound: false }
     }
 
-    /// Returns it if at least half of the planned runs have a value, and the gap in its place if not.
+    /// Returns it if at least half of the planned runs have a value, and otherwise the gap.
     pub(crate) fn of_enough(mark: Option<Self>, x: f64, valid: usize, planned: usize) -> Result<Self, Gap> {
         match mark {
             Some(mark) if 2 * valid >= planned => Ok(mark),
@@ -118,8 +118,8 @@ impl Mark {
     }
 }
 
-/// Joins series that are equal at all points: `A = B`, drawn as the first of them. Without any point there is nothing
-/// that could be equal.
+/// Joins series with equal points: `A = B`, drawn as the first of them. Series without points are not
+/// joined.
 pub(super) fn joined(all: Vec<Series>) -> Vec<Series> {
     let mut groups: Vec<(Series, Vec<String>)> = Vec::new();
     for series in all {
@@ -137,7 +137,7 @@ pub(super) fn joined(all: Vec<Series>) -> Vec<Series> {
             }
         }
     }
-    // "q = 3 = q = 4" would say nothing.
+    // "q = 3 = q = 4" would be unreadable.
     let name = |names: Vec<String>| match names.iter().any(|name| name.contains('=')) {
         true if names.len() > 1 => format!("{} (equal)", names.join(" and ")),
         _ => names.join(" = "),
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_crosses_a_gap() {
+    fn strokes_do_not_cross_gaps() {
         let gap = |x| Err(Gap { x, valid: 1, planned: 5 });
         let points = [4.0, 0.0, 1.0, 5.0].map(|x| Ok(Mark::at(x, x)));
         let series = Series::new("a", 0, points.into_iter().chain([gap(2.0), gap(3.0), gap(6.0)]));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_runs_are_enough() {
+    fn of_enough_needs_half_of_the_runs() {
         let mark = Some(Mark::at(1.0, 2.0));
         assert!(Mark::of_enough(mark, 1.0, 3, 5).is_ok() && Mark::of_enough(mark, 1.0, 1, 2).is_ok());
         assert_eq!(Mark::of_enough(mark, 1.0, 2, 5), Err(Gap { x: 1.0, valid: 2, planned: 5 }));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_series_are_one() {
+    fn joined_merges_equal_series() {
         let series = |name: &str, y: f64| Series::new(name, 0, [Ok(Mark::at(0.0, 1.0)), Ok(Mark::at(1.0, y))]);
         let names = |all: Vec<Series>| joined(all).into_iter().map(|series| series.name).collect::<Vec<_>>();
         assert_eq!(names(vec![series("a", 1.0), series("b", 2.0), series("c", 1.0)]), ["a = c", "b"]);
@@ -178,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn systems_are_first_words() {
+    fn system_is_the_first_word() {
         let system = |name: &str| Series::new(name, 0, []).system().to_owned();
         assert_eq!(
-            ["auto", "auto, told", "downpour-arq congestion=reno"].map(system),
+            ["auto", "auto, fixed rate", "downpour-arq congestion=reno"].map(system),
             ["auto", "auto", "downpour-arq"]
         );
     }

@@ -1,7 +1,7 @@
 //! Colours and markers that all readers can distinguish.
 
-/// Colours of Okabe and Ito, distinguishable with any colour vision; without yellow and black, which vanish on white
-/// and on black, and with grey.
+/// Colours of Okabe and Ito, distinguishable with any colour vision; without yellow and black, which are invisible on
+/// white and on black, and with grey.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"];
 
 /// Corners of markers around the origin, in units of their size. Their number has no divisor in common with that of the
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_of_many_series_look_alike() {
+    fn styles_of_56_series_differ() {
         let mut seen: Vec<_> = (0..56).map(|style| (colour(style), marker(style, 0.0, 0.0, 1.0))).collect();
         seen.sort();
         seen.dedup();

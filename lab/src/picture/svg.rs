@@ -19,11 +19,11 @@ const LEGEND_COLUMNS: usize = 28;
 const CAPTION_COLUMNS: usize = 132;
 const CAPTION_ROW: f64 = 17.0;
 const MARKER: f64 = 4.6;
-/// With more series than this nobody could tell them apart in one plot.
+/// More series than this cannot be distinguished in one plot.
 const MOST_IN_ONE: usize = 6;
-/// The same of courses with bands, which cover each other.
+/// The same for courses with bands, which cover each other.
 const MOST_BANDS: usize = 3;
-/// Of small plots: the most beside each other, the space between them, their shape, and the smaller markers.
+/// Small plots: the most side by side, the space between them, their shape, and the smaller markers.
 const MOST_BESIDE: usize = 4;
 const SMALL_SPACE: f64 = 14.0;
 const SMALL_SHAPE: f64 = 0.62;
@@ -47,14 +47,14 @@ pub fn svg(chart: &Chart) -> String {
     )
 }
 
-/// Returns whether nobody could tell the series apart in one plot.
+/// Returns whether the series cannot be distinguished in one plot.
 fn are_many(all: &[Series]) -> bool {
     let has_band = |series: &Series| series.marks.iter().any(|mark| mark.low < mark.high);
     let bands = all.iter().filter(|series| series.form == MarkStyle::Course && has_band(series)).count();
     all.len() > MOST_IN_ONE || bands > MOST_BANDS
 }
 
-/// Draws all series in one plot, and returns where the caption begins.
+/// Draws all series in one plot, and returns the top of the caption.
 fn one(canvas: &mut Canvas, chart: &Chart) -> f64 {
     let shown = chart.series.iter().collect();
     let (width, height) = (PLOT_WIDTH, PLOT_HEIGHT);
@@ -72,8 +72,8 @@ fn one(canvas: &mut Canvas, chart: &Chart) -> f64 {
     (below + 72.0).max(legend_ends + 10.0)
 }
 
-/// Draws a small plot for each system, with the same axes and the other series in grey, and returns where the caption
-/// begins.
+/// Draws a small plot for each system, with the same axes and the other series in grey, and returns the top of the
+/// caption.
 fn many(canvas: &mut Canvas, chart: &Chart) -> f64 {
     let systems = systems(&chart.series);
     let beside = match systems.len() {
@@ -87,13 +87,13 @@ fn many(canvas: &mut Canvas, chart: &Chart) -> f64 {
         Plot { chart, left, top, width, height, shown, marker: SMALL_MARKER }
     };
     let others = labels::of_others(&plot(0.0, 0), CAPTION_COLUMNS);
-    // Without room for them beside lines, they stand one below the other.
+    // Without room beside lines, they are placed one below the other.
     let mut top = if others.is_empty() { TOP } else { labels::draw(canvas, &others, LEFT, TOP - 6.0, 0.0) + 8.0 };
     let first = top;
     let mut ends = top;
     for row in 0..systems.len().div_ceil(beside) {
         let indices = row * beside..systems.len().min((row + 1) * beside);
-        // Of letters of this size, 6.3 units wide.
+        // Letters of this size are 6.3 units wide.
         let columns = (width / 6.3) as usize;
         let names = |index: usize| names_of(&systems[index], columns);
         let lines = indices.clone().map(|index| names(index).len()).max().unwrap_or(0);
@@ -126,7 +126,7 @@ fn many(canvas: &mut Canvas, chart: &Chart) -> f64 {
     words(canvas, &key.join("; "), below)
 }
 
-/// Returns what a tick of a small plot says: names, for which there is no room, become letters.
+/// Returns the label of a tick of a small plot: letters for names, which do not fit.
 fn short(chart: &Chart, tick: usize, name: &str) -> String {
     match chart.is_named {
         true => char::from(b'a' + (tick % 26) as u8).to_string(),
@@ -134,7 +134,7 @@ fn short(chart: &Chart, tick: usize, name: &str) -> String {
     }
 }
 
-/// Returns the series of each system; each for itself if there would be too many in one plot.
+/// Returns the series of each system; each series by itself if too many would be in one plot.
 fn systems(all: &[Series]) -> Vec<Vec<&Series>> {
     let mut systems: Vec<Vec<&Series>> = Vec::new();
     for series in all {
@@ -159,7 +159,7 @@ fn names_of(shown: &[&Series], columns: usize) -> Vec<(Option<usize>, String)> {
     shown.iter().flat_map(lines).collect()
 }
 
-/// Returns how many lines the longest name on an axis of names takes beyond one.
+/// Returns the number of lines beyond one of the longest name on an axis of names.
 fn extra_rows(chart: &Chart) -> f64 {
     if !chart.is_named {
         return 0.0;
@@ -168,12 +168,12 @@ fn extra_rows(chart: &Chart) -> f64 {
     rows.max().unwrap_or(0) as f64
 }
 
-/// Draws the caption, and returns where the picture ends.
+/// Draws the caption, and returns the lower end of the picture.
 fn caption(canvas: &mut Canvas, chart: &Chart, y: f64) -> f64 {
     chart.caption.iter().fold(y, |y, line| words(canvas, line, y)).ceil()
 }
 
-/// Draws a paragraph of the caption, and returns where it ends.
+/// Draws a paragraph of the caption, and returns its lower end.
 fn words(canvas: &mut Canvas, text: &str, mut y: f64) -> f64 {
     for line in wrapped(text, CAPTION_COLUMNS) {
         canvas.words(LEFT, y, Anchor::Start, "soft", 12.0, &line);

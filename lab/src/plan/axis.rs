@@ -23,7 +23,7 @@ pub enum Axis {
     Queue,
     /// Bytes to move.
     Size,
-    /// Any parts of the link's text form: not numbers but names.
+    /// Any parts of the link's text form, as names and not numbers.
     Link,
 }
 
@@ -38,9 +38,9 @@ pub enum Scale {
     Log,
 }
 
-/// The result of a value: another link or size.
+/// The varied link or size.
 #[derive(Debug)]
-pub(super) struct Varied {
+pub(super) struct VariedInput {
     pub(super) link: LinkText,
     pub(super) size: u64,
 }
@@ -87,15 +87,15 @@ impl Axis {
     }
 
     /// Returns the base with a value of this axis inserted.
-    pub(super) fn vary(self, base: &str, size: u64, value: &str) -> Result<Varied, TextError> {
+    pub(super) fn vary(self, base: &str, size: u64, value: &str) -> Result<VariedInput, TextError> {
         Ok(match self {
-            Self::Size => Varied { link: link::with(base, "")?, size: bytes(value)? },
-            Self::Link => Varied { link: link::with(base, value)?, size },
+            Self::Size => VariedInput { link: link::with(base, "")?, size: bytes(value)? },
+            Self::Link => VariedInput { link: link::with(base, value)?, size },
             // `1%` for both directions, `1% / 0%` for each direction separately.
             _ => {
                 let parts: Vec<String> =
                     value.split(link::BETWEEN).map(|value| format!("{}={value}", self.name())).collect();
-                Varied { link: link::with(base, &parts.join(link::BETWEEN))?, size }
+                VariedInput { link: link::with(base, &parts.join(link::BETWEEN))?, size }
             }
         })
     }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_stand_where_the_axis_says() {
+    fn axis_varies_its_quantity() {
         let base = "rate=12M,delay=10ms,queue=30KB,loss=5%,burst=5";
         for (axis, value, x) in [
             (Axis::Loss, "7%", Some(7.0)),

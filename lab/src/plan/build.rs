@@ -14,13 +14,13 @@ use super::{
 };
 
 const CAP: Duration = Duration::from_secs(120);
-const TOLD: f64 = 0.95;
+const DEFAULT_RATE_SHARE: f64 = 0.95;
 /// Limit on the number of writes of one run; more would be a mistake.
 const MOST_WRITES: f64 = 1e6;
 /// Limit on the number of cases; more would be a mistake.
 const MOST_CASES: usize = 100_000;
 
-/// Parses and checks. Without `known` any peer is accepted.
+/// Parses and checks a plan. Without `known` any peer is accepted.
 pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<LinkPlan, PlanError> {
     let source = PlanFile { file, text };
     let mut written: PlanText = source.parse()?;
@@ -40,8 +40,8 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
     builder.link(base.link)?;
     let sweeps = match written.ranges.take() {
         Some(ranges) if !written.sweep.is_empty() => {
-            let what = "a plan has [ranges] or [[sweep]]s: write one of them";
-            return Err(source.error(Some(ranges.span()), what));
+            let message = "[ranges] and [[sweep]] exclude each other: remove one";
+            return Err(source.error(Some(ranges.span()), message));
         }
         Some(ranges) => {
             let span = ranges.span();
@@ -67,7 +67,7 @@ pub(super) fn plan(file: &Path, text: &str, known: Option<&[String]>) -> Result<
         warm_up: written.warm_up.unwrap_or(1),
         fast: written.fast,
         shuffle: written.shuffle,
-        told: builder.told(written.told.as_ref())?,
+        rate_share: builder.rate_share(written.rate_share.as_ref())?,
         topology: written.topology.as_ref().map(|topology| builder.topology(topology)).transpose()?,
         file: file.to_owned(),
         name,
@@ -94,7 +94,7 @@ struct Base<'a> {
 struct Builder<'a> {
     source: PlanFile<'a>,
     known: Option<&'a [String]>,
-    /// Whether the work is to write and not to move a file.
+    /// Whether the work is small writes and not a file.
     are_writes: bool,
 }
 
@@ -108,7 +108,7 @@ impl Builder<'_> {
             return Ok(name.get_ref().clone());
         }
         let message =
-            format!("{:?} is no name: write lower-case letters, digits and -, such as {example}", name.get_ref());
+            format!("invalid name {:?}: use lower-case letters, digits and -, such as {example}", name.get_ref());
         Err(self.refuse(name, message))
     }
 
@@ -120,28 +120,27 @@ impl Builder<'_> {
                 return Err(self.refuse(name, error.to_string()));
             }
             if !known.iter().any(|known| Some(known.as_str()) == peer.split(' ').next()) {
-                let message = format!("there is no peer {peer:?}: the peers are {}", known.join(", "));
+                let message = format!("unknown peer {peer:?}: one of {}", known.join(", "));
                 return Err(self.refuse(name, message));
             }
             if self.are_writes && crate::peers::named(peer).is_ok_and(|peer| !peer.carries_connections()) {
-                let message = format!("{peer} moves files only: write peers that carry connections, such as tunnel");
+                let message =
+                    format!("{peer} moves files only: small writes need peers that carry connections, such as tunnel");
                 return Err(self.refuse(name, message));
             }
         }
         Ok(names.iter().map(|name| name.get_ref().clone()).collect())
     }
 
-    /// Returns a range that is not empty and has no duplicates.
+    /// Checks that a range is not empty and has no duplicates.
     fn values<'v>(&self, values: &'v Values, key: &str) -> Result<&'v [Spanned<String>], PlanError> {
         let mut seen = HashSet::new();
         let all = values.get_ref();
         if all.is_empty() {
-            return Err(self.refuse(values, format!("{key} is empty: write at least one value")));
+            return Err(self.refuse(values, format!("{key} is empty: add at least one value")));
         }
         match all.iter().find(|value| !seen.insert(value.get_ref())) {
-            Some(twice) => {
-                Err(self.refuse(twice, format!("{:?} stands twice in {key}: write it once", twice.get_ref())))
-            }
+            Some(twice) => Err(self.refuse(twice, format!("duplicate value {:?} in {key}", twice.get_ref()))),
             None => Ok(all),
         }
     }
@@ -158,7 +157,7 @@ impl Builder<'_> {
         let Some(text) = text else { return Ok(None) };
         match axis::time("cap", text.get_ref()) {
             Ok(cap) if !cap.is_zero() => Ok(Some(cap)),
-            Ok(_) => Err(self.refuse(text, "cap is 0: write how long a run may take, such as 120s")),
+            Ok(_) => Err(self.refuse(text, "cap is 0: write the time limit of a run, such as 120s")),
             Err(error) => Err(self.refuse(text, error.to_string())),
         }
     }
@@ -174,30 +173,32 @@ impl Builder<'_> {
         let Some(seeds) = seeds else { return Ok(Vec::new()) };
         let mut seen = HashSet::new();
         match seeds.get_ref().iter().find(|seed| !seen.insert(**seed)) {
-            Some(twice) => Err(self.refuse(seeds, format!("{twice} stands twice in seeds: write it once"))),
-            None if seen.is_empty() => Err(self.refuse(seeds, "seeds is empty: write at least one value")),
+            Some(twice) => Err(self.refuse(seeds, format!("duplicate value {twice} in seeds"))),
+            None if seen.is_empty() => Err(self.refuse(seeds, "seeds is empty: add at least one value")),
             None => Ok(seeds.get_ref().clone()),
         }
     }
 
-    fn told(&self, told: Option<&Spanned<String>>) -> Result<f64, PlanError> {
-        let Some(told) = told else { return Ok(TOLD) };
-        match axis::share("told", told.get_ref()) {
+    fn rate_share(&self, share: Option<&Spanned<String>>) -> Result<f64, PlanError> {
+        let Some(share) = share else { return Ok(DEFAULT_RATE_SHARE) };
+        match axis::share("told", share.get_ref()) {
             Ok(share) if share > 0.0 => Ok(share),
-            _ => Err(self
-                .refuse(told, format!("told is {:?}: write a share of the link's rate, such as 95%", told.get_ref()))),
+            _ => Err(self.refuse(
+                share,
+                format!("told is {:?}: write a share of the link's rate, such as 95%", share.get_ref()),
+            )),
         }
     }
 
     fn topology(&self, written: &Spanned<TopologyText>) -> Result<PlacedLink, PlanError> {
         let TopologyText { file, between, pair } = written.get_ref();
-        // The file is stored with the results, under the same name.
+        // The file is stored with the results under the same name.
         if !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))) {
-            return Err(self.refuse(written, format!("topology {file} lies elsewhere: put it beside the plan")));
+            return Err(self.refuse(written, format!("topology {file} must be in the directory of the plan")));
         }
         let path = self.source.file.parent().unwrap_or(Path::new("")).join(file);
         let text = std::fs::read(&path)
-            .map_err(|error| self.refuse(written, format!("topology {} cannot be read: {error}", path.display())))?;
+            .map_err(|error| self.refuse(written, format!("cannot read topology {}: {error}", path.display())))?;
         let digest = blake3::hash(&text).to_hex().to_string();
         Ok(PlacedLink { file: path, digest, between: between.clone(), pair: pair.clone() })
     }
@@ -210,14 +211,14 @@ impl Builder<'_> {
         };
         let (every, duration) = (time("every", &written.every)?, time("for", &written.duration)?);
         if duration.as_secs_f64() / every.as_secs_f64() > MOST_WRITES {
-            return Err(self.refuse(&written.every, format!("more than {MOST_WRITES} writes: write a longer time")));
+            return Err(self.refuse(&written.every, format!("more than {MOST_WRITES} writes: use a longer interval")));
         }
         if let Some(sweep) = sweeps.iter().find(|sweep| sweep.cap <= duration) {
-            let message = format!("the cap of {} is over before the last write: write a longer one", sweep.name);
+            let message = format!("the cap of {} ends before the last write: use a longer one", sweep.name);
             return Err(self.refuse(&written.duration, message));
         }
         let beside = written.beside.as_ref().map(|text| match self.size(text) {
-            Ok(0) => Err(self.refuse(text, "beside is 0: write a size such as 100MB, or leave it out")),
+            Ok(0) => Err(self.refuse(text, "beside is 0: write a size such as 100MB, or omit it")),
             size => size,
         });
         Ok(Writes {
@@ -229,7 +230,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns what is drawn: without a choice the delay of writes, or the time of files.
+    /// Returns the drawn quantity: by default the delay of writes, or the time of files.
     fn drawn(&self, y: Option<&Spanned<Quantity>>, writes: Option<&Writes>) -> Result<Quantity, PlanError> {
         let Some(y) = y else { return Ok(if writes.is_some() { Quantity::DelayP99 } else { Quantity::Seconds }) };
         let of_writes: Vec<Quantity> = writes.map_or_else(Vec::new, |writes| {
@@ -241,7 +242,7 @@ impl Builder<'_> {
             return Ok(*y.get_ref());
         }
         let names: Vec<_> = all.into_iter().map(Quantity::name).collect();
-        let message = format!("{} is not known of these runs: write one of {}", y.get_ref().name(), names.join(", "));
+        let message = format!("{} is not available for these runs: one of {}", y.get_ref().name(), names.join(", "));
         Err(self.refuse(y, message))
     }
 
@@ -255,7 +256,7 @@ impl Builder<'_> {
             y: self.drawn(written.y.as_ref(), writes)?,
             y_scale: written.y_scale,
             spread: written.spread,
-            // Of writes there is none.
+            // Writes have no floor.
             floor: (written.floor.unwrap_or(true) && writes.is_none()).then_some(Floor { round_trips }),
         })
     }
@@ -265,15 +266,14 @@ impl Builder<'_> {
         let cases: usize =
             plan.sweeps.iter().map(|sweep| sweep.points.len() * sweep.peers.len() * sweep.repeats as usize).sum();
         if cases.saturating_mul(plan.seeds.len().max(1)) > MOST_CASES {
-            return Err(self
-                .source
-                .error(None, format!("more than {MOST_CASES} cases: write fewer values or repeats")));
+            return Err(self.source.error(None, format!("more than {MOST_CASES} cases: use fewer values or repeats")));
         }
         for sweep in plan.sweeps.iter().filter(|sweep| sweep.scale == Scale::Log) {
             if sweep.points.iter().any(|point| point.x <= 0.0) {
                 let (key, name) = (sweep.axis.name(), &sweep.name);
-                let message =
-                    format!("{key} is 0 in {name}, which has no place on a logarithmic axis: write a linear scale");
+                let message = format!(
+                    "{key} is 0 in {name}, which cannot be shown on a logarithmic axis: use scale = \"linear\""
+                );
                 return Err(self.source.error(None, message));
             }
         }
@@ -287,22 +287,22 @@ impl Builder<'_> {
         x: Option<&Spanned<Axis>>,
     ) -> Result<Vec<Sweep>, PlanError> {
         if let Some(x) = x {
-            return Err(self.refuse(x, "x belongs to [ranges]: a [[sweep]] is drawn along what it varies"));
+            return Err(self.refuse(x, "x needs [ranges]: the axis of a [[sweep]] is its own quantity"));
         }
         if written.is_empty() {
-            return Err(self.source.error(None, "nothing is varied: write [ranges] or a [[sweep]]"));
+            return Err(self.source.error(None, "no sweep: add [ranges] or a [[sweep]]"));
         }
         let mut sweeps: Vec<Sweep> = Vec::new();
         for text in written {
             let sweep = self.sweep(base, text.get_ref())?;
             if sweeps.iter().any(|other| other.name == sweep.name) {
-                let message = format!("two sweeps are called {:?}: give each a name of its own", sweep.name);
+                let message = format!("duplicate sweep name {:?}: rename one", sweep.name);
                 return Err(self.refuse(&text.get_ref().name, message));
             }
             let same =
                 |other: &&Sweep| (other.axis, &other.points, &other.peers) == (sweep.axis, &sweep.points, &sweep.peers);
             if let Some(same) = sweeps.iter().find(same) {
-                let message = format!("{:?} is the same sweep as {:?}: write it once", sweep.name, same.name);
+                let message = format!("sweep {:?} equals sweep {:?}: remove one", sweep.name, same.name);
                 return Err(self.refuse(&text.get_ref().name, message));
             }
             sweeps.push(sweep);
@@ -341,7 +341,7 @@ impl Builder<'_> {
                 Some(x) => x,
                 None if axis == Axis::Link => index as f64,
                 None => {
-                    let message = format!("{}={text} leaves the link without: write a value that it has", axis.name());
+                    let message = format!("{}={text} has no effect on this link: write another value", axis.name());
                     return Err(self.refuse(value, message));
                 }
             };
@@ -363,18 +363,17 @@ impl Builder<'_> {
         span: std::ops::Range<usize>,
     ) -> Result<Vec<Sweep>, PlanError> {
         let axis = match (x, &ranges[..]) {
-            (_, []) => return Err(self.source.error(Some(span), "ranges is empty: write at least one range")),
+            (_, []) => return Err(self.source.error(Some(span), "ranges is empty: add at least one range")),
             (Some(x), _) => *x.get_ref(),
             (None, [(only, _)]) => *only,
             (None, _) => {
                 let axes: Vec<_> = ranges.iter().map(|(axis, _)| axis.name()).collect();
-                let message =
-                    format!("several ranges: write x = \"{}\" under [picture] to say which is the axis", axes[0]);
+                let message = format!("several ranges: write x = \"{}\" under [picture] to select the axis", axes[0]);
                 return Err(self.source.error(Some(span), message));
             }
         };
         let Some(along) = ranges.iter().position(|(other, _)| *other == axis) else {
-            let message = format!("x is {}, which has no range: write one under [ranges]", axis.name());
+            let message = format!("x is {}, which has no range: add one under [ranges]", axis.name());
             return Err(self.source.error(Some(span), message));
         };
         let mut combinations = vec![Combination::of(base.link.get_ref(), self.size(base.size)?)];
@@ -417,7 +416,7 @@ fn place(sweep: &Sweep, base: &str, x: &str) -> Result<f64, String> {
     }
     let varied = sweep.axis.vary(base, 1, x).ok();
     let found = varied.and_then(|varied| sweep.axis.coordinate(&varied.link.duplex, varied.size));
-    found.ok_or_else(|| format!("{x:?} is no {}", sweep.axis.name()))
+    found.ok_or_else(|| format!("invalid value {x:?} of {}", sweep.axis.name()))
 }
 
 /// One value of each range except that of the axis.

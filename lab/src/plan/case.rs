@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Writes;
 
-/// Everything that one run depends on.
+/// All inputs of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkCase {
     /// Name of the plan.
@@ -20,20 +20,21 @@ pub struct LinkCase {
     pub topology: Option<PlacedLink>,
     /// The peer that moves the bytes.
     pub peer: String,
-    /// The number of bytes, or of those of each write.
+    /// The number of bytes, or of bytes in each write.
     pub size: u64,
-    /// What is written instead of moving a file.
+    /// The writes instead of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<Writes>,
     /// Seed of the link.
     pub seed: u64,
-    /// The index among runs that are otherwise the same, from 0.
+    /// The index among otherwise equal runs, from 0.
     pub repeat: u32,
-    /// Bits per second given to a peer that must be given a rate.
-    pub told: Option<u64>,
-    /// Seconds after which a run that has not ended counts as not finished.
+    /// The rate of a peer with a fixed rate, in bits per second.
+    #[serde(rename = "told")]
+    pub fixed_rate: Option<u64>,
+    /// Seconds after which a run counts as not finished.
     pub cap_seconds: f64,
-    /// Whether packets pass in the large pieces that the hosts' kernels make.
+    /// Whether packets pass in the large frames of the hosts' kernels.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub fast: bool,
 }
@@ -52,15 +53,15 @@ pub struct PlacedLink {
 }
 
 impl LinkCase {
-    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to, and
-    /// different for any other. The cap is excluded: a run that finished is not repeated when more time is given.
+    /// Returns 16 hexadecimal digits that identify the run, independent of its plan and sweep. The cap is excluded: a
+    /// run that finished is not repeated when more time is given.
     pub fn id(&self) -> String {
         let topology = self.topology.as_ref().map(|topology| (&topology.digest, &topology.between, &topology.pair));
-        let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.told);
+        let content = (&self.link, topology, &self.peer, self.size, self.seed, self.repeat, self.fixed_rate);
         let content = serde_json::to_vec(&content).expect("plain values have a JSON form");
-        // Results from before fast cables existed keep their ids.
+        // Results from before fast cables keep their ids.
         let content = if self.fast { [b"fast ", content.as_slice()].concat() } else { content };
-        // And those from before there was anything but files.
+        // Results from before small writes keep their ids too.
         let content = match &self.writes {
             Some(writes) => [serde_json::to_vec(writes).expect("plain values have a JSON form"), content].concat(),
             None => content,
@@ -77,7 +78,7 @@ impl LinkCase {
         }
     }
 
-    /// Returns what the peer has to do, such as `10 MB`.
+    /// Returns the work of the peer, such as `10 MB`.
     pub(crate) fn work(&self) -> String {
         work(self.size, self.writes.as_ref())
     }
@@ -107,7 +108,7 @@ mod tests {
             writes: None,
             seed: 1,
             repeat: 0,
-            told: Some(9_500_000),
+            fixed_rate: Some(9_500_000),
             cap_seconds: 120.0,
             fast: false,
         }
@@ -116,9 +117,9 @@ mod tests {
     const WRITES: Writes = Writes { every_seconds: 0.02, poisson: false, seconds: 5.0, echo: false, beside: None };
 
     #[test]
-    fn the_id_is_that_of_the_run() {
+    fn link_case_id_depends_on_the_run_only() {
         let id = case().id();
-        assert_eq!(id, "b320fda708ccd69c", "ids of results that lie on disks must not change");
+        assert_eq!(id, "b320fda708ccd69c", "ids of stored results must not change");
         for same in [
             LinkCase { experiment: "f".into(), ..case() },
             LinkCase { sweep: "t".into(), ..case() },
@@ -137,7 +138,7 @@ mod tests {
             LinkCase { peer: "tcp-bbr".into(), ..case() },
             LinkCase { size: 1, ..case() },
             LinkCase { repeat: 1, ..case() },
-            LinkCase { told: None, ..case() },
+            LinkCase { fixed_rate: None, ..case() },
             LinkCase { topology: Some(topology), ..case() },
             LinkCase { writes: Some(WRITES), ..case() },
             LinkCase { writes: Some(Writes { echo: true, ..WRITES }), ..case() },

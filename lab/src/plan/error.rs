@@ -1,4 +1,4 @@
-//! The reasons for refusing a plan.
+//! The errors of plans.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-/// A plan that cannot be read, or makes no sense: `FILE:LINE: what is wrong: what to write`.
+/// A plan that cannot be read, or is invalid: `FILE:LINE: ERROR: ADVICE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     file: PathBuf,
@@ -25,7 +25,7 @@ impl PlanError {
 
 /// Returns the text of a plan's file.
 pub(crate) fn read(file: &Path) -> Result<String, PlanError> {
-    std::fs::read_to_string(file).map_err(|error| PlanError::new(file, None, format!("cannot be read: {error}")))
+    std::fs::read_to_string(file).map_err(|error| PlanError::new(file, None, format!("cannot read: {error}")))
 }
 
 impl fmt::Display for PlanError {
@@ -48,8 +48,8 @@ pub(crate) struct PlanFile<'a> {
 }
 
 impl PlanFile<'_> {
-    /// Returns whether a table has this key at its top level, which distinguishes the kinds of plans. Text that is no
-    /// TOML at all is reported by the reader of plans over links.
+    /// Returns whether a table has this key at its top level, which distinguishes the kinds of plans. The reader of
+    /// plans over links reports text that is not TOML.
     pub(crate) fn has(&self, key: &str) -> bool {
         toml::from_str::<toml::Table>(self.text).is_ok_and(|table| table.contains_key(key))
     }

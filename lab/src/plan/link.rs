@@ -24,15 +24,15 @@ pub(crate) fn put(base: &str, parts: &str) -> String {
     match (base.split_once(BETWEEN), parts.split_once(BETWEEN)) {
         (None, None) => merged(base, parts),
         (base_ways, part_ways) => {
-            let (there, back) = base_ways.unwrap_or((base, base));
-            let (there_parts, back_parts) = part_ways.unwrap_or((parts, parts));
-            [merged(there, there_parts), merged(back, back_parts)].join(BETWEEN)
+            let (forward, backward) = base_ways.unwrap_or((base, base));
+            let (forward_parts, backward_parts) = part_ways.unwrap_or((parts, parts));
+            [merged(forward, forward_parts), merged(backward, backward_parts)].join(BETWEEN)
         }
     }
 }
 
-/// Returns the same link with the random streams of a seed, as printed by the model: so a link has only one text in
-/// records.
+/// Returns the same link with the random streams of a seed, as printed by the model, which gives a link only one text
+/// in records.
 pub(super) fn seeded(text: &str, seed: u64) -> String {
     let directions: Vec<String> =
         text.split(BETWEEN).map(|direction| merged(direction, &format!("seed={seed}"))).collect();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_take_the_place_of_those_of_the_base_in_both_directions() {
+    fn parts_replace_the_base_in_both_directions() {
         for (base, parts, text) in [
             ("rate=10M,delay=5ms", "loss=1%", "rate=10M,delay=5ms,loss=1%"),
             ("rate=10M,loss=3%", "rate=5M", "rate=5M,loss=3%"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_reaches_both_directions_and_nothing_else() {
+    fn seeded_sets_the_seed_of_both_directions() {
         let link = seeded("rate=10M,delay=5ms", 7);
         assert_eq!(link, "rate=10M,delay=5ms,seed=7");
         let link = seeded("rate=10M / rate=1M", 7);

@@ -1,7 +1,7 @@
-//! Plans: what to measure, read from a `PLAN.toml` and checked before anything runs.
+//! Plans of measurements, read from a `PLAN.toml` and checked before the first run.
 //!
 //! A plan varies one quantity at a time around a base link (`[[sweep]]`), or all combinations (`[ranges]`, which
-//! becomes one sweep along the axis of the picture for each combination of the others). Drawing and reporting see only
+//! becomes one sweep along the axis of the picture for each combination of the others). Drawing and reporting use only
 //! sweeps.
 
 mod axis;
@@ -45,20 +45,19 @@ pub struct LinkPlan {
     pub sweeps: Vec<Sweep>,
     /// The peers, in the order of the legend.
     pub peers: Vec<String>,
-    /// Seeds of the links, each of which runs as many times as the sweep repeats it. If empty, every repeat has a seed
-    /// of its own, from 1.
+    /// Seeds of the links, each used in every repeat of a sweep. If empty, every repeat has a seed of its own, from 1.
     pub seeds: Vec<u64>,
-    /// Whether packets pass in the large pieces that the hosts' kernels make, for fast links.
+    /// Whether packets pass in the large frames of the hosts' kernels, for fast links.
     pub fast: bool,
-    /// What is written instead of moving a file.
+    /// The writes instead of a file.
     pub writes: Option<Writes>,
     /// Runs of each peer at the start whose results are discarded.
     pub warm_up: u32,
     /// Seed of the order in which the cases run.
     pub shuffle: u64,
-    /// The share of the link's rate given to peers that must be given one.
-    pub told: f64,
-    /// How results are drawn.
+    /// The rate of peers with a fixed rate, as a share of the link's.
+    pub rate_share: f64,
+    /// The drawing of results.
     pub picture: Picture,
     /// Published values, drawn beside the measurements.
     pub published: Vec<Published>,
@@ -77,17 +76,17 @@ pub struct Sweep {
     pub name: String,
     /// Title of the picture.
     pub title: String,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub axis: Axis,
     /// The scale of the axis.
     pub scale: Scale,
     /// The values, in the order of the plan.
     pub points: Vec<Point>,
-    /// The peers measured here.
+    /// The measured peers.
     pub peers: Vec<String>,
     /// Runs of each case with each seed.
     pub repeats: u32,
-    /// A run that has not ended by then counts as not finished.
+    /// The time after which a run counts as not finished.
     pub cap: Duration,
 }
 
@@ -113,7 +112,7 @@ pub struct LinkText {
     pub duplex: Duplex,
 }
 
-/// How results are drawn.
+/// The drawing of results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Picture {
     /// The quantity on the vertical axis.
@@ -127,10 +126,10 @@ pub struct Picture {
 }
 
 impl LinkPlan {
-    /// Reads and checks a plan. `peers` are the names of those that can be measured.
+    /// Reads and checks a plan. `peers` are the known names.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path, peers: &[String]) -> Result<Self, PlanError> {
         Self::parse(file, &read_text(file)?, peers)
     }
@@ -168,8 +167,8 @@ impl LinkPlan {
 
     /// Iterates over the cases of one peer at one point: one for each seed and repeat.
     pub fn cases_at(&self, sweep: &Sweep, point: &Point, peer: &str) -> impl Iterator<Item = LinkCase> {
-        let told =
-            point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.told).round() as u64);
+        let fixed_rate =
+            point.link.duplex.forward.rate.map(|rate| (rate.bits_per_second() as f64 * self.rate_share).round() as u64);
         let given = self.seeds.iter().flat_map(|seed| (0..sweep.repeats).map(move |repeat| (*seed, repeat)));
         let own = (0..sweep.repeats).filter(|_| self.seeds.is_empty()).map(|repeat| (1 + u64::from(repeat), repeat));
         let runs = given.chain(own);
@@ -183,7 +182,7 @@ impl LinkPlan {
             writes: self.writes,
             seed,
             repeat,
-            told,
+            fixed_rate,
             cap_seconds: sweep.cap.as_secs_f64(),
             fast: self.fast,
         })

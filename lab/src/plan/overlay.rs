@@ -1,4 +1,4 @@
-//! What a plan draws beside the measurements: a document's numbers, and lines that say what is true.
+//! The overlays of a plan's measurements: a document's numbers, and lines of laws and true values.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -16,7 +16,7 @@ pub struct Published {
     pub section: String,
     /// The claim in words, if no number is available.
     pub claim: Option<String>,
-    /// The measured series that it is to be compared with, which it resembles in the picture.
+    /// The measured series to compare with, which has the same style in the picture.
     pub of: Option<String>,
     /// The points.
     pub points: Vec<PublishedPoint>,
@@ -36,9 +36,9 @@ pub struct PublishedPoint {
 /// A line to compare measurements with: `factor * x ^ power`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceCurve {
-    /// The sweep in whose picture it is drawn; in all if there is none.
+    /// The sweep in whose picture it is drawn; by default all.
     pub sweep: Option<String>,
-    /// What it says.
+    /// Its label.
     pub label: String,
     /// Value of the line at 1, in the unit of the vertical axis.
     pub factor: f64,
@@ -54,7 +54,7 @@ impl Published {
 }
 
 impl ReferenceCurve {
-    /// Returns its value at a position; infinite where a falling law has none.
+    /// Returns its value at a position; infinite at the pole of a falling law.
     pub fn at(&self, x: f64) -> f64 {
         self.factor * x.powf(self.power)
     }
@@ -68,7 +68,7 @@ pub(crate) struct PublishedText {
     section: String,
     claim: Option<String>,
     of: Option<Spanned<String>>,
-    /// What brings the document's unit into that of the picture.
+    /// The factor from the document's unit to that of the picture.
     times: Option<f64>,
     #[serde(default)]
     points: Vec<PointText>,
@@ -92,7 +92,7 @@ pub(crate) struct LineText {
     power: Option<f64>,
 }
 
-/// What published values and lines may name.
+/// The names that published values and lines may use.
 pub(crate) struct Overlays<'a> {
     pub(crate) source: PlanFile<'a>,
     /// The names of the plan's sweeps.
@@ -114,14 +114,14 @@ impl Overlays<'_> {
             let found = match sweep {
                 Some(name) => self.sweep(name)?,
                 None if self.sweeps.len() == 1 => 0,
-                None => return Err(refuse(self.which("published belongs to no sweep", "sweep", &self.sweeps))),
+                None => return Err(refuse(self.which("published has no sweep", "sweep", &self.sweeps))),
             };
             if let Some(of) = of.as_ref().filter(|of| !self.series.contains(&of.get_ref().as_str())) {
-                let message = self.which(&format!("there is no series {:?}", of.get_ref()), "of", &self.series);
+                let message = self.which(&format!("unknown series {:?}", of.get_ref()), "of", &self.series);
                 return Err(self.source.error(Some(of.span()), message));
             }
             if claim.is_none() && points.is_empty() {
-                return Err(refuse("nothing is published here: write points, or the claim in words".to_owned()));
+                return Err(refuse("published is empty: add points, or the claim in words".to_owned()));
             }
             let times = times.unwrap_or(1.0);
             let point = |point: &PointText| {
@@ -149,7 +149,7 @@ impl Overlays<'_> {
                 (Some(y), None, None) => (*y, 0.0),
                 (None, Some(factor), power) => (*factor, power.unwrap_or(1.0)),
                 _ => {
-                    let message = "a line has a y, or a factor and a power of x: write one of them";
+                    let message = "a line has either y, or factor and power: write one of them";
                     return Err(self.source.error(Some(text.span()), message));
                 }
             };
@@ -164,13 +164,13 @@ impl Overlays<'_> {
 
     fn sweep(&self, name: &Spanned<String>) -> Result<usize, PlanError> {
         self.sweeps.iter().position(|sweep| *sweep == name.get_ref()).ok_or_else(|| {
-            let message = self.which(&format!("there is no sweep {:?}", name.get_ref()), "sweep", &self.sweeps);
+            let message = self.which(&format!("unknown sweep {:?}", name.get_ref()), "sweep", &self.sweeps);
             self.source.error(Some(name.span()), message)
         })
     }
 
-    fn which(&self, what: &str, key: &str, names: &[&str]) -> String {
-        format!("{what}: write {key} = one of {}", names.join(", "))
+    fn which(&self, error: &str, key: &str, names: &[&str]) -> String {
+        format!("{error}: write {key} = one of {}", names.join(", "))
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_powers() {
+    fn line_at_is_a_power() {
         let line = |factor, power| ReferenceCurve { sweep: None, label: String::new(), factor, power };
         assert_eq!([0.0, 7.0].map(|x| line(3.85, 0.0).at(x)), [3.85, 3.85]);
         assert_eq!(line(1.0, 1.0).at(5.0), 5.0);

@@ -49,9 +49,9 @@ fn plan(text: &str) -> LinkPlan {
     parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `downpour demo` writes it, and its tests have the file.
+/// `downpour demo` writes this plan, and its tests have the file.
 #[test]
-fn the_plan_of_the_demo_is_one_transfer_with_the_seed_of_its_link() {
+fn demo_plan_is_one_transfer() {
     let plan = plan(include_str!("../../../crates/cli/tests/demo/plan.toml"));
     let [case] = &plan.cases()[..] else { panic!("{:?}", plan.cases()) };
     assert_eq!((case.peer.as_str(), case.size, case.seed, case.cap_seconds), ("tcp-cubic", 300_000, 7, 15.0));
@@ -59,7 +59,7 @@ fn the_plan_of_the_demo_is_one_transfer_with_the_seed_of_its_link() {
 }
 
 #[test]
-fn sweeps_vary_one_thing_around_the_base() {
+fn sweep_varies_one_quantity() {
     let plan = plan(SWEEPS);
     let [loss, delay] = &plan.sweeps[..] else { panic!("{:?}", plan.sweeps) };
     let points = |sweep: &Sweep| sweep.points.iter().map(|point| (point.label.clone(), point.x)).collect::<Vec<_>>();
@@ -76,7 +76,7 @@ fn sweeps_vary_one_thing_around_the_base() {
     assert_eq!(cases.len(), 60);
     let first = &cases[0];
     assert_eq!(first.link, "rate=100M,delay=50ms,queue=130KB,loss=0%,seed=1");
-    assert_eq!((first.told, first.seed, first.repeat, first.size), (Some(97_000_000), 1, 0, 1_000_000));
+    assert_eq!((first.fixed_rate, first.seed, first.repeat, first.size), (Some(97_000_000), 1, 0, 1_000_000));
     assert_eq!(
         first.label(),
         "paper/fig1/loss tcp-cubic 1000000 B over rate=100M,delay=50ms,queue=130KB,loss=0%,seed=1 #0"
@@ -84,7 +84,7 @@ fn sweeps_vary_one_thing_around_the_base() {
 }
 
 #[test]
-fn sweeps_that_meet_share_the_cases_of_that_point() {
+fn sweeps_share_cases_of_a_common_point() {
     let plan = plan(&SWEEPS.replace("size = \"10MB\"\n", ""));
     assert_eq!(plan.cases().len(), 48, "1 % and 50 ms are the same runs");
     let ids = |sweep: usize, point: usize| {
@@ -96,7 +96,7 @@ fn sweeps_that_meet_share_the_cases_of_that_point() {
 }
 
 #[test]
-fn ranges_are_a_sweep_for_each_combination_of_the_others() {
+fn ranges_make_a_sweep_per_combination() {
     let head = SWEEPS.split("[[claim]]").next().expect("a head");
     let ranges = "[picture]\nx = \"loss\"\n[ranges]\nloss = [\"1%\", \"2%\"]\ndelay = [\"5ms\", \"10ms\"]\nsize = [\"1MB\", \"2MB\", \"3MB\"]\n";
     let plan = plan(&format!("{head}{ranges}"));
@@ -118,7 +118,7 @@ fn ranges_are_a_sweep_for_each_combination_of_the_others() {
 }
 
 #[test]
-fn the_floor_is_wire_time_and_round_trips() {
+fn floor_is_wire_time_and_round_trips() {
     let plan = plan(SWEEPS);
     let floor = |round_trips, point: &Point| point.floor(Floor { round_trips }).expect("a rate");
     // 1 MB at 100 Mbit/s is 80 ms; 28 bytes of 1500 are headers; 1 % is lost; RTT 100 ms.
@@ -133,14 +133,14 @@ fn the_floor_is_wire_time_and_round_trips() {
 fn plan_error_names_line() {
     for (old, new, line, hint) in [
         ("\"10%\"]", "\"120%\"]", 18, "loss is 1.2: write a probability"),
-        ("[\"0%\", \"1%\", \"10%\"]", "[]", 18, "loss is empty: write at least one value"),
-        ("\"1%\", \"10%\"]", "\"0%\"]", 18, "\"0%\" stands twice in loss: write it once"),
+        ("[\"0%\", \"1%\", \"10%\"]", "[]", 18, "loss is empty: add at least one value"),
+        ("\"1%\", \"10%\"]", "\"0%\"]", 18, "duplicate value \"0%\" in loss"),
         ("\"10%\"]", "10]", 18, "expected a string"),
         (
             "\"tcp-cubic\", \"down",
             "\"tcp-cubik\", \"down",
             6,
-            "there is no peer \"tcp-cubik\": the peers are tcp-cubic, downpour-auto",
+            "unknown peer \"tcp-cubik\": one of tcp-cubic, downpour-auto",
         ),
         ("peers = [\"tcp-cubic\", \"downpour-auto\"]", "peers = []", 6, "peers is empty"),
         ("\"tcp-cubic\"", "\"tcp-cubic congestion=reno\"", 6, "it has no profile"),
@@ -153,26 +153,26 @@ fn plan_error_names_line() {
         ("cap = \"60s\"", "cap = \"0s\"", 26, "cap is 0"),
         ("size = \"1MB\"", "size = \"0MB\"", 5, "size"),
         ("vary = \"delay\"", "vary = \"colour\"", 22, "unknown variant `colour`"),
-        ("\"500us\", ", "\"0ms\", ", 0, "delay is 0 in delay, which has no place on a logarithmic axis"),
+        ("\"500us\", ", "\"0ms\", ", 0, "delay is 0 in delay, which cannot be shown on a logarithmic axis"),
         ("\"500us\", ", "\"5\", ", 23, "cannot read delay=5: write it like 50ms"),
-        ("name = \"delay\"", "name = \"loss\"", 21, "two sweeps are called \"loss\""),
-        ("name = \"paper/fig1\"", "name = \"../etc\"", 2, "is no name"),
+        ("name = \"delay\"", "name = \"loss\"", 21, "duplicate sweep name \"loss\""),
+        ("name = \"paper/fig1\"", "name = \"../etc\"", 2, "invalid name"),
         ("link = \"rate", "link = \"mate", 4, "there is no \"mate\""),
         ("sweep = \"loss\"", "sweep = \"rate\"", 29, "write sweep = one of loss, delay"),
-        ("points = [{ x = \"5%\", y = 14.0, error = 2.0 }]", "", 28, "write points, or the claim in words"),
-        ("x = \"5%\"", "x = \"5 packets\"", 32, "is no loss"),
-        ("[[claim]]", "[ranges]\nloss = [\"1%\"]\n[[claim]]", 11, "[ranges] or [[sweep]]s: write one"),
+        ("points = [{ x = \"5%\", y = 14.0, error = 2.0 }]", "", 28, "add points, or the claim in words"),
+        ("x = \"5%\"", "x = \"5 packets\"", 32, "of loss"),
+        ("[[claim]]", "[ranges]\nloss = [\"1%\"]\n[[claim]]", 11, "[ranges] and [[sweep]] exclude each other"),
         (
             "told",
             "topology = { file = \"none.toml\", between = [\"l\", \"r\"], pair = [\"a\", \"b\"] }\ntold",
             9,
-            "none.toml cannot be read",
+            "cannot read topology ",
         ),
         (
             "told",
             "topology = { file = \"../t.toml\", between = [\"l\", \"r\"], pair = [\"a\", \"b\"] }\ntold",
             9,
-            "topology ../t.toml lies elsewhere: put it beside the plan",
+            "topology ../t.toml must be in the directory of the plan",
         ),
     ] {
         let text = SWEEPS.replacen(old, new, 1);
@@ -185,10 +185,10 @@ fn plan_error_names_line() {
 }
 
 #[test]
-fn a_sweep_is_written_once() {
+fn equal_sweeps_are_refused() {
     let again = "[[sweep]]\nname = \"again\"\nvary = \"loss\"\nvalues = [\"0%\", \"1%\", \"10%\"]\n";
     let error = parse(&format!("{SWEEPS}{again}")).expect_err("twice").to_string();
-    assert!(error.ends_with("\"again\" is the same sweep as \"loss\": write it once"), "{error}");
+    assert!(error.ends_with("sweep \"again\" equals sweep \"loss\": remove one"), "{error}");
 }
 
 const WRITES: &str = r#"
@@ -212,14 +212,14 @@ fn parse_writes(text: &str) -> Result<LinkPlan, PlanError> {
 }
 
 #[test]
-fn writes_take_the_place_of_a_file() {
+fn writes_replace_a_file() {
     let text = WRITES.replace(", \"downpour-auto\"", "");
     let plan = parse_writes(&text).unwrap_or_else(|error| panic!("{error}"));
     let writes = Writes { every_seconds: 0.2, poisson: true, seconds: 60.0, echo: true, beside: Some(100_000_000) };
     assert_eq!((plan.writes, plan.picture.y, plan.picture.floor), (Some(writes), Quantity::Upload, None));
     let cases = plan.cases();
     assert_eq!((cases.len(), cases[0].size, cases[0].writes), (2, 1, Some(writes)));
-    // The upload may be over at once.
+    // The upload may end at once.
     assert_eq!(plan.least(&plan.sweeps[0].points[0]), 0.0);
 
     let alone = text.replace(", echo = true, beside = \"100MB\"", "").replace("y = \"upload\"", "");
@@ -230,24 +230,29 @@ fn writes_take_the_place_of_a_file() {
 }
 
 #[test]
-fn writes_that_cannot_be_made_are_refused() {
+fn writes_error_names_line() {
     let good = WRITES.replace(", \"downpour-auto\"", "");
     for (old, new, line, hint) in [
-        ("\"kcptun\"]\n[pic", "\"kcptun\", \"downpour-auto\"]\n[pic", 7, "downpour-auto moves files only: write peers"),
+        (
+            "\"kcptun\"]\n[pic",
+            "\"kcptun\", \"downpour-auto\"]\n[pic",
+            7,
+            "downpour-auto moves files only: small writes need peers",
+        ),
         ("every = \"200ms\"", "every = \"0ms\"", 6, "every is 0"),
         ("every = \"200ms\"", "every = \"1us\"", 6, "more than 1000000 writes"),
         ("for = \"60s\"", "for = \"60\"", 6, "write it like 120s"),
         ("for = \"60s\"", "for = \"2m\"", 6, "cannot read for=2m"),
-        ("for = \"60s\"", "for = \"120s\"", 6, "the cap of loss is over before the last write"),
+        ("for = \"60s\"", "for = \"120s\"", 6, "the cap of loss ends before the last write"),
         ("for = \"60s\", ", "", 6, "missing field `for`"),
         ("beside = \"100MB\"", "beside = \"much\"", 6, "cannot read size=much"),
         (
             ", beside = \"100MB\"",
             "",
             9,
-            "upload is not known of these runs: write one of delay-p50, delay-p90, delay-p99",
+            "upload is not available for these runs: one of delay-p50, delay-p90, delay-p99",
         ),
-        ("\"upload\"", "\"goodput\"", 9, "goodput is not known of these runs"),
+        ("\"upload\"", "\"goodput\"", 9, "goodput is not available for these runs"),
     ] {
         let text = good.replacen(old, new, 1);
         assert_ne!(text, good, "{old}");
@@ -257,5 +262,5 @@ fn writes_that_cannot_be_made_are_refused() {
     }
     let files = SWEEPS.replace("[[claim]]", "[picture]\ny = \"delay-p99\"\n[[claim]]");
     let error = parse(&files).expect_err("files").to_string();
-    assert!(error.contains("delay-p99 is not known of these runs: write one of seconds, goodput"), "{error}");
+    assert!(error.contains("delay-p99 is not available for these runs: one of seconds, goodput"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! `PLAN.toml` as it is written.
+//! The content of `PLAN.toml`.
 
 use netsim::Duplex;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ pub(super) struct PlanText {
     pub(super) fast: bool,
     #[serde(default)]
     pub(super) shuffle: u64,
-    pub(super) told: Option<Spanned<String>>,
+    #[serde(rename = "told")]
+    pub(super) rate_share: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) picture: PictureText,
     pub(super) ranges: Option<Spanned<RangesText>>,
@@ -107,14 +108,14 @@ pub enum Quantity {
     DelayP99,
     /// The longest delay.
     DelayMax,
-    /// IP bytes of both hosts for each byte that was written.
+    /// IP bytes of both hosts for each written byte.
     WirePerByte,
     /// Bytes per second of the upload beside small writes, in Mbit/s.
     Upload,
 }
 
 impl Quantity {
-    /// What is known of small writes, in the order of the report.
+    /// The quantities of small writes, in the order of the report.
     pub(crate) const OF_WRITES: [Self; 6] =
         [Self::DelayP50, Self::DelayP90, Self::DelayP99, Self::DelayMax, Self::WirePerByte, Self::Upload];
 
@@ -146,7 +147,7 @@ impl Quantity {
         }
     }
 
-    /// Returns whether more of it is better, so that a run that did not finish has less of it.
+    /// Returns whether more is better, in which case an unfinished run has less.
     pub(crate) const fn is_rate(self) -> bool {
         matches!(self, Self::Goodput | Self::Upload)
     }

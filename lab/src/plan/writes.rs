@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// When a program writes, and what becomes of it. Each write has the size of the case.
+/// The times and the handling of writes. Each write has the size of the case.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Writes {
     /// Seconds from one write to the next, or their mean.
@@ -13,18 +13,18 @@ pub struct Writes {
     /// Whether these times are random, with an exponential distribution.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub poisson: bool,
-    /// Seconds from the first write on in which others are due.
+    /// Seconds from the first write to the end of the last interval.
     pub seconds: f64,
-    /// Whether the other host sends back what it reads.
+    /// Whether the other host echoes the writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub echo: bool,
-    /// Bytes of a file that is uploaded at the same time over a connection of its own. Nothing is written after its end.
+    /// Bytes of a file uploaded at the same time over a connection of its own. Writing ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<u64>,
 }
 
 impl Writes {
-    /// Returns when each is due, after the first; random times are determined by the seed.
+    /// Returns the due time of each write after the first; the seed determines random times.
     pub(crate) fn times(&self, seed: u64) -> Vec<Duration> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut times = Vec::new();
@@ -63,7 +63,7 @@ mod tests {
     const KEYS: Writes = Writes { every_seconds: 0.2, poisson: true, seconds: 2000.0, echo: true, beside: None };
 
     #[test]
-    fn regular_writes_are_due_one_after_the_other() {
+    fn times_regular_without_drift() {
         let writes = Writes { every_seconds: 0.02, poisson: false, seconds: 60.0, echo: false, beside: None };
         let times = writes.times(7);
         assert_eq!((times.len(), times[0], times[2999]), (3000, Duration::ZERO, Duration::from_secs_f64(59.98)));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn random_writes_have_the_mean_and_the_spread_of_a_poisson_process() {
+    fn times_poisson_mean_and_spread() {
         let times = KEYS.times(1);
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
         // 10,000 of them: standard errors of 1 %, and of 1 % of the share.
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn in_words_and_in_records() {
+    fn writes_display_and_serde_round_trip() {
         let beside = Writes { seconds: 60.0, beside: Some(100_000_000), ..KEYS };
         assert_eq!(beside.to_string(), "each 200 ms on average for 60.0 s, echoed, beside an upload of 100 MB");
         let plain = Writes { every_seconds: 0.02, poisson: false, seconds: 5.0, echo: false, beside: None };

@@ -6,7 +6,7 @@ const COLUMNS: &str = "id,experiment,sweep,peer,link,topology,size,seed,repeat,t
 equal,wire_bytes,model_drops,valid,reasons,lateness_p50_us,lateness_p99_us,lateness_max_us,ring_drops,unexplained_drops,\
 cpu_share,kernel,versions,congestion,offloads,back_end,encrypted,clock_starts,clock_ends";
 
-/// What follows where any of the records is of small writes.
+/// Further columns, if any of the records is of small writes.
 const OF_WRITES: &str = ",writes,every_seconds,poisson,writes_seconds,echo,beside,count,delay_p50_ms,delay_p90_ms,delay_p99_ms,\
 delay_max_ms,timed_wire_bytes,timed_wire_bytes_there";
 
@@ -44,7 +44,7 @@ fn fields(record: &Record) -> Vec<String> {
         case.size.to_string(),
         case.seed.to_string(),
         case.repeat.to_string(),
-        case.told.map_or_else(String::new, |told| told.to_string()),
+        case.fixed_rate.map_or_else(String::new, |rate| rate.to_string()),
         case.cap_seconds.to_string(),
         record.attempt.to_string(),
         record.date.clone(),
@@ -110,11 +110,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_for_each_record() {
+    fn csv_has_a_line_for_each_record() {
         let mut late = record(0.0);
         late.outcome.ending = Ending::Failed { reason: "said \"no\", twice".into() };
         late.outcome.verdict.reasons = vec!["late".into(), "ring".into()];
-        late.case.told = None;
+        late.case.fixed_rate = None;
         let text = csv(&[record(1.25), late]);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_have_further_columns() {
+    fn csv_writes_have_further_columns() {
         let text = csv(&[written(50.0, 80.5), record(1.0)]);
         let lines: Vec<_> = text.lines().collect();
         assert!(lines[1].ends_with(",true,0.02,false,2,true,1000000,100,50,50,80.5,80.5,2500,2000"), "{}", lines[1]);

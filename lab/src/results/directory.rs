@@ -1,4 +1,4 @@
-//! The directory of results: records, the plan by which they were measured, and their pictures.
+//! The directory of results: records, their plan, and pictures.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,14 +11,14 @@ use super::StoreOf;
 use crate::exit::Failure;
 use crate::output::warn;
 
-/// The plan by which the results were measured.
+/// The plan of the results.
 pub(crate) const PLAN: &str = "plan.toml";
 
 /// Opens the records of a directory for appending.
 pub(crate) fn open<R: Serialize + DeserializeOwned>(directory: &Path) -> Result<StoreOf<R>, Failure> {
     let store = StoreOf::open(directory)?;
     if store.cut() > 0 {
-        warn("the last result had not been written whole: it is cut off, and its case run again");
+        warn("last record was incomplete: discarded, its case runs again");
     }
     Ok(store)
 }
@@ -33,7 +33,7 @@ pub(crate) fn keep(file: &Path, directory: &Path, name: impl AsRef<Path>) -> Res
     write(&path, &text)
 }
 
-/// Writes a file completely, or leaves the previous one.
+/// Writes a file atomically: on failure the previous one remains.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(directory).map_err(Failure::at(directory))?;

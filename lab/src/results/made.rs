@@ -1,4 +1,4 @@
-//! What made a record: the build, the plan, the machine and its load.
+//! The origin of a record: the build, the plan, the machine and its load.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 
-/// What a result depends on.
+/// The sources on which a result depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// The codes alone.
@@ -21,13 +21,13 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Returns what the result of peers depends on, by their names.
+    /// Returns the sources on which the result of peers depends, by their names.
     pub(crate) fn of_peers<'a>(mut peers: impl Iterator<Item = &'a str>) -> Self {
         let is_own = |peer: &str| peer.starts_with("downpour") || peer.starts_with("tunnel");
         if peers.any(is_own) { Self::Program } else { Self::Other }
     }
 
-    /// Returns 16 hexadecimal digits that are the same for the same sources; empty if no source of this project decides.
+    /// Returns 16 hexadecimal digits that identify the sources; empty if the result depends on none of this project.
     fn digest(self) -> &'static str {
         match self {
             Self::Codes => env!("BUILD_CODES"),
@@ -41,33 +41,33 @@ impl Engine {
 /// The commit that this program was built from, followed by `-dirty` if sources differed from it.
 pub(crate) const COMMIT: Option<&str> = option_env!("BUILD_COMMIT");
 
-/// What made a record.
+/// The origin of a record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Made {
-    /// The commit that was built, followed by `-dirty` if the sources differed from it; empty if not known.
+pub struct Origin {
+    /// The commit of the build, followed by `-dirty` if the sources differed from it; empty if not known.
     pub commit: String,
     /// Digest of the sources on which the result depends; empty for other programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub engine: String,
     /// Digest of the plan's text.
     pub plan: String,
-    /// The complete choice of each profile that took part.
+    /// All settings of each profile involved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<String>,
     /// Processor, number of its cores, and release of the kernel.
     pub machine: String,
-    /// Processes that wanted to run when the run ended, as a mean of the last minute.
+    /// Runnable processes at the end of the run, as a mean of the last minute.
     pub load: f64,
 }
 
-/// Makes [`Made`] for the runs of one plan.
+/// Creates [`Origin`] for the runs of one plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Maker {
+pub(crate) struct OriginBuilder {
     plan: String,
     machine: String,
 }
 
-impl Maker {
+impl OriginBuilder {
     /// # Errors
     /// A plan that cannot be read.
     pub(crate) fn new(plan: &Path) -> Result<Self, Failure> {
@@ -75,9 +75,9 @@ impl Maker {
         Ok(Self { plan: blake3::hash(&text).to_hex()[..16].to_owned(), machine: machine() })
     }
 
-    /// Returns what has made a run that ends now.
-    pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Made {
-        Made {
+    /// Returns the origin of a run that ends now.
+    pub(crate) fn made(&self, engine: Engine, profiles: Vec<String>) -> Origin {
+        Origin {
             commit: COMMIT.unwrap_or_default().to_owned(),
             engine: engine.digest().to_owned(),
             plan: self.plan.clone(),
@@ -88,19 +88,18 @@ impl Maker {
     }
 }
 
-/// Returns the part of a record's origin with which others may be put together: records of different builds enter no
-/// common median.
-pub(crate) fn build(made: Option<&Made>) -> &str {
+/// Returns the build in a record's origin: records of different builds enter no common median.
+pub(crate) fn build(made: Option<&Origin>) -> &str {
     made.map_or("", |made| &made.engine)
 }
 
 /// Returns whether the sources on which a result depends have changed since, or are not known.
-pub(crate) fn is_stale(made: Option<&Made>, engine: Engine) -> bool {
+pub(crate) fn is_stale(made: Option<&Origin>, engine: Engine) -> bool {
     engine != Engine::Other && build(made) != engine.digest()
 }
 
 /// Keeps the records of the build that made the last one.
-pub(crate) fn of_one_build<'a, R>(records: &mut Vec<&'a R>, of: fn(&R) -> (&str, Option<&Made>)) {
+pub(crate) fn of_one_build<'a, R>(records: &mut Vec<&'a R>, of: fn(&R) -> (&str, Option<&Origin>)) {
     let Some(last) = records.iter().max_by_key(|record| of(record).0).map(|record| build(of(record).1).to_owned())
     else {
         return;
@@ -130,15 +129,15 @@ fn load() -> f64 {
 pub(crate) mod tests {
     use super::*;
 
-    /// Returns what a build with this digest has made.
-    pub(crate) fn by(engine: &str) -> Option<Made> {
-        Some(Made { engine: engine.to_owned(), ..Made::default() })
+    /// Returns the origin of a build with this digest.
+    pub(crate) fn by(engine: &str) -> Option<Origin> {
+        Some(Origin { engine: engine.to_owned(), ..Origin::default() })
     }
 
     #[test]
-    fn a_record_is_stale_if_its_sources_have_changed() {
+    fn is_stale_after_a_change_of_sources() {
         let file = tempfile::NamedTempFile::new().expect("a file");
-        let maker = Maker::new(file.path()).expect("a plan");
+        let maker = OriginBuilder::new(file.path()).expect("a plan");
         for engine in [Engine::Codes, Engine::Simulated, Engine::Program] {
             let made = maker.made(engine, Vec::new());
             assert_eq!((made.engine.len(), made.plan.len()), (16, 16), "{made:?}");
@@ -153,7 +152,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn builds_are_not_mixed() {
+    fn of_one_build_keeps_the_last_build() {
         let records = [("1", by("old")), ("3", by("new")), ("2", by("old")), ("4", by("new"))];
         let mut found: Vec<_> = records.iter().collect();
         of_one_build(&mut found, |(date, made)| (date, made.as_ref()));

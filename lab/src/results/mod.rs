@@ -1,4 +1,4 @@
-//! Results: one record for each run, as a line of JSON that is never changed, and their statistics.
+//! Results: one record for each run, an immutable line of JSON, and their statistics.
 
 mod csv;
 mod directory;
@@ -10,8 +10,8 @@ mod store;
 
 pub use csv::csv;
 pub(crate) use directory::{PLAN, keep, open, write};
-pub(crate) use made::{COMMIT, Maker, is_stale, of_one_build, processor};
-pub use made::{Engine, Made};
+pub(crate) use made::{COMMIT, OriginBuilder, is_stale, of_one_build, processor};
+pub use made::{Engine, Origin};
 pub(crate) use packed::pack;
 pub use packed::{PACKED, has_records};
 pub use record::{Ending, Environment, Lateness, Record, RecordedVerdict, RunOutcome, SCHEMA, TRIES, WriteResults};

@@ -1,5 +1,5 @@
-//! Packed records: the lines of a finished experiment, compressed, a twentieth of their size. Records are only read
-//! from there; new ones are appended to [`RECORDS`] beside it.
+//! Packed records: the lines of a finished experiment, compressed, a twentieth of their size. They are only read; new
+//! records are appended to [`RECORDS`] in the same directory.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
@@ -19,17 +19,17 @@ pub const PACKED: &str = "results.jsonl.zst";
 
 /// Slow and small: an experiment is packed once.
 const LEVEL: i32 = 19;
-/// The most bytes that are unpacked: twenty times the largest experiment so far.
+/// The most unpacked bytes: twenty times the largest experiment so far.
 const MOST: u64 = 1 << 30;
 
-/// What tells one packed file from another by its name.
+/// The identity of a packed file, which changes when it is replaced.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Identity(u64, u64, Option<SystemTime>);
 
 /// Returns the identity of a directory's packed records, if there are any.
 ///
 /// # Errors
-/// [`StoreError::Io`] if the system does not say.
+/// [`StoreError::Io`] if the system does not report it.
 pub(super) fn identity(directory: &Path) -> Result<Option<Identity>, StoreError> {
     let path = directory.join(PACKED);
     match fs::metadata(&path) {
@@ -44,7 +44,7 @@ pub fn has_records(directory: &Path) -> bool {
     directory.join(RECORDS).is_file() || directory.join(PACKED).is_file()
 }
 
-/// Returns the packed lines of a directory: nothing where there are none.
+/// Returns the packed lines of a directory; empty if there are none.
 ///
 /// # Errors
 /// [`StoreError::Io`] if they cannot be read.
@@ -61,7 +61,7 @@ fn unpack(file: File) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
     zstd::Decoder::new(file)?.take(MOST + 1).read_to_end(&mut lines)?;
     if lines.len() as u64 > MOST {
-        return Err(io::Error::other(format!("it unpacks to more than {MOST} bytes")));
+        return Err(io::Error::other(format!("unpacks to more than {MOST} bytes")));
     }
     Ok(lines)
 }
@@ -75,13 +75,13 @@ pub(super) fn read<R: DeserializeOwned>(directory: &Path) -> Result<(Vec<R>, Vec
     Ok((parse(&directory.join(PACKED), &lines, 0)?.0, lines))
 }
 
-/// Packs the records of a directory, also those appended since it was packed last. Whatever interrupts it, no record is
-/// lost or there twice.
+/// Packs the records of a directory, including those appended since the last time. No interruption loses or duplicates
+/// a record.
 ///
 /// # Errors
-/// One line and an exit code, where a run writes there, or a file cannot be read or written.
+/// One line and an exit code, if a run writes to the directory, or a file cannot be read or written.
 pub(crate) fn pack(directory: &Path) -> Result<(), Failure> {
-    // Checks that each line is JSON of a form that this version knows, and keeps runs from writing meanwhile.
+    // Checks that each line is JSON of a known format, and locks out runs meanwhile.
     let store = StoreOf::<serde_json::Value>::open(directory)?;
     let path = directory.join(RECORDS);
     let appended = fs::read(&path).map_err(Failure::at(&path))?;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_records_are_read_with_those_appended_since() {
+    fn packed_and_appended_records_are_read() {
         let directory = tempfile::tempdir().expect("a directory");
         let [path, packed] = [RECORDS, PACKED].map(|name| directory.path().join(name));
         append(directory.path(), &[1.0, 2.0]);
@@ -131,9 +131,9 @@ mod tests {
         assert_eq!(Store::read(directory.path()).expect("readable"), records(&[1.0, 2.0, 3.0]));
     }
 
-    /// The packed file is in place and the lines are still there, as after a crash.
+    /// The packed file is complete and the lines still exist, as after a crash.
     #[test]
-    fn no_record_is_there_twice_after_a_crash() {
+    fn pack_crash_duplicates_no_record() {
         let directory = tempfile::tempdir().expect("a directory");
         append(directory.path(), &[1.0]);
         pack(directory.path()).expect("room");
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_begins_with_what_is_packed_and_sees_it_packed_again() {
+    fn reader_follows_packing() {
         let directory = tempfile::tempdir().expect("a directory");
         append(directory.path(), &[1.0]);
         pack(directory.path()).expect("room");
@@ -167,20 +167,20 @@ mod tests {
         append(directory.path(), &[3.0]);
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[1.0, 2.0, 3.0]));
-        fs::remove_file(directory.path().join(PACKED)).expect("it is there");
+        fs::remove_file(directory.path().join(PACKED)).expect("it exists");
         assert!(reader.more(&mut read).expect("readable"));
         assert_eq!(read, records(&[3.0]));
     }
 
     #[test]
-    fn what_is_no_record_is_not_packed_and_what_is_no_zstd_is_named() {
+    fn pack_reports_bad_records_and_bad_zstd() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(RECORDS);
         fs::write(&path, "hello\n").expect("written");
         let failure = pack(directory.path()).expect_err("no record");
         assert!(failure.message.contains("results.jsonl:1: expected value"), "{}", failure.message);
-        assert_eq!(fs::read(&path).expect("it stays"), b"hello\n");
-        fs::remove_file(&path).expect("it is there");
+        assert_eq!(fs::read(&path).expect("unchanged"), b"hello\n");
+        fs::remove_file(&path).expect("it exists");
         fs::write(directory.path().join(PACKED), "hello\n").expect("written");
         let error = Store::read(directory.path()).expect_err("no zstd").to_string();
         assert!(error.contains(PACKED), "{error}");

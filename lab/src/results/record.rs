@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, Made, is_stale};
+use super::{Engine, Origin, is_stale};
 use crate::peers::{Delays, TimedSpan};
 use crate::plan::{LinkCase, Quantity};
 
-/// Version of the records' format. It is incremented when a reader of an older one would misunderstand them; new fields
-/// alone do not change it.
+/// Version of the records' format. It is incremented when an older reader would misunderstand them; new fields alone do
+/// not change it.
 pub const SCHEMA: u32 = 1;
 
 /// One run: its case, its outcome, and whether it is valid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Version of this form: [`SCHEMA`].
+    /// Version of the format: [`SCHEMA`].
     pub schema: u32,
     /// [`LinkCase::id`]: runs with the same id are of the same case.
     pub id: String,
@@ -27,9 +27,9 @@ pub struct Record {
     pub date: String,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// What made it; not known of older ones.
+    /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// The outcome.
     #[serde(flatten)]
     pub outcome: RunOutcome,
@@ -51,7 +51,7 @@ pub struct RunOutcome {
     pub wire_bytes: u64,
     /// Packets that the model of the link dropped, in both directions.
     pub model_drops: u64,
-    /// What the small writes came to, if that was the work and all have arrived.
+    /// The results of small writes, if these were the work and all have arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<WriteResults>,
     /// The events that started and ended the clock.
@@ -62,19 +62,19 @@ pub struct RunOutcome {
     pub environment: Environment,
 }
 
-/// What the small writes of a run came to.
+/// The results of the small writes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WriteResults {
-    /// How long they were on their way.
+    /// Their delays.
     #[serde(flatten)]
     pub delays: Delays,
-    /// IP bytes that both hosts have sent since the start of the clock.
+    /// IP bytes that both hosts sent since the start of the clock.
     pub wire_bytes: u64,
     /// Those of the writing host alone.
     pub wire_bytes_there: u64,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "end")]
 pub enum Ending {
@@ -85,7 +85,7 @@ pub enum Ending {
     },
     /// The cap was reached.
     NotFinished,
-    /// The peer gave up, or the received bytes differ from the sent ones.
+    /// The peer failed, or the received bytes differ from the sent ones.
     Failed {
         /// Its message, in one line.
         reason: String,
@@ -95,9 +95,9 @@ pub enum Ending {
 /// Whether a run is valid.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedVerdict {
-    /// Why it is not; empty for a valid run.
+    /// The reasons for an invalid run; empty for a valid one.
     pub reasons: Vec<String>,
-    /// How late packets left the emulator.
+    /// The lateness of packets from the emulator.
     pub lateness: Lateness,
     /// Packets that its rings lost.
     pub ring_drops: u64,
@@ -121,13 +121,13 @@ pub struct Lateness {
 /// The environment of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Version of each program that took part, by its name.
+    /// Version of each program involved, by its name.
     pub versions: BTreeMap<String, String>,
     /// Congestion control, if it could be pinned or is known.
     pub congestion: Option<String>,
     /// Segmentation offloads of the interfaces, in words.
     pub offloads: String,
-    /// How packets entered and left the emulator.
+    /// The kind of ports of the emulator.
     pub back_end: String,
     /// Whether the bytes were encrypted in transit.
     pub encrypted: bool,
@@ -141,8 +141,7 @@ impl RecordedVerdict {
 }
 
 impl Record {
-    /// Returns what is known of a quantity of a run that finished: in seconds for those of files, in their own unit for
-    /// those of writes.
+    /// Returns a quantity of a finished run, if known: in seconds for files, in its own unit for writes.
     pub(crate) fn value(&self, quantity: Quantity) -> Option<f64> {
         let Ending::Finished { seconds } = self.outcome.ending else { return None };
         let written = self.outcome.written.as_ref();
@@ -160,8 +159,8 @@ impl Record {
         }
     }
 
-    /// Returns the bound on a quantity of a run that did not finish: a time was at least the cap, a delay at least the
-    /// time from the last write to the cap. `None` if nothing is known.
+    /// Returns the bound on a quantity of an unfinished run: a time was at least the cap, a delay at least the time
+    /// from the last write to the cap. `None` if there is none.
     pub(crate) fn bound(&self, quantity: Quantity) -> Option<f64> {
         let case = &self.case;
         match quantity {
@@ -178,7 +177,7 @@ impl Record {
         self.outcome.verdict.is_valid()
     }
 
-    /// Returns whether another build of the program made it than the present one.
+    /// Returns whether another build of the program made it.
     pub fn is_stale(&self) -> bool {
         is_stale(self.made.as_ref(), Engine::of_peers(std::iter::once(self.case.peer.as_str())))
     }
@@ -212,7 +211,7 @@ pub(crate) mod tests {
             writes: None,
             seed: 1,
             repeat: 0,
-            told: Some(9_500_000),
+            fixed_rate: Some(9_500_000),
             cap_seconds: 60.0,
             fast: false,
         };
@@ -256,15 +255,15 @@ pub(crate) mod tests {
         record
     }
 
-    /// `downpour demo` reads it, and its tests have the file.
+    /// `downpour demo` reads this record, and its tests have the file.
     #[test]
-    fn the_record_that_the_demo_reads_is_one_of_these() {
+    fn demo_record_has_this_format() {
         let text = serde_json::to_string(&record(1.5)).expect("a record");
         assert_eq!(format!("{text}\n"), include_str!("../../../crates/cli/tests/demo/record.json"));
     }
 
     #[test]
-    fn writes_have_delays_a_price_and_an_upload_beside() {
+    fn written_values_and_bounds() {
         let mut record = written(50.0, 80.0);
         let text = serde_json::to_string(&record).expect("JSON");
         let expected =
@@ -284,7 +283,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_form_on_disk() {
+    fn record_json_format() {
         let text = serde_json::to_string(&record(1.5)).expect("JSON");
         let expected = concat!(
             r#"{"schema":1,"id":"b320fda708ccd69c","case":{"experiment":"e","sweep":"s","link":"rate=10M,seed=1","#,
@@ -301,13 +300,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_case_is_settled_by_a_valid_run_with_enough_time() {
+    fn settles_needs_a_valid_run_with_the_cap() {
         let mut found = record(1.0);
         let case = found.case.clone();
         assert!(found.settles(&case));
         found.outcome.ending = Ending::NotFinished;
         assert!(found.settles(&case));
-        assert!(!found.settles(&LinkCase { cap_seconds: 61.0, ..case.clone() }), "it may finish in the longer time");
+        assert!(!found.settles(&LinkCase { cap_seconds: 61.0, ..case.clone() }), "it may finish within the longer cap");
         found.outcome.ending = Ending::Failed { reason: "gave up".into() };
         found.attempt = TRIES;
         assert!(found.settles(&LinkCase { cap_seconds: 61.0, ..case.clone() }));

@@ -8,7 +8,7 @@ use crate::plan::{Quantity, Spread};
 pub enum Bound {
     /// As measured.
     Exactly(f64),
-    /// Runs did not finish: it is at least this.
+    /// At least this: runs did not finish.
     AtLeast(f64),
 }
 
@@ -34,8 +34,8 @@ impl Bound {
     }
 }
 
-/// A quantity of the valid runs of one peer at one point: times in seconds, delays in milliseconds. A run that did not
-/// finish, or failed, counts as one that takes at least its cap; invalid runs are not counted.
+/// A quantity of the valid runs of one peer at one point: times in seconds, delays in milliseconds. An unfinished or
+/// failed run counts as at least its cap; invalid runs are not counted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointSummary {
     /// Valid runs that finished.
@@ -44,7 +44,7 @@ pub struct PointSummary {
     pub not_finished: usize,
     /// Valid runs in which the peer failed.
     pub failed: usize,
-    /// Invalid runs, which are in none of the numbers.
+    /// Invalid runs, which are not counted.
     pub invalid: usize,
     /// Statistics of the quantity, if it is known of any valid run.
     pub times: Option<Times>,
@@ -100,7 +100,7 @@ impl PointSummary {
 impl Times {
     /// Returns the statistics of the times of all runs; `None` if there are none.
     pub(crate) fn of(mut times: Vec<Bound>) -> Option<Self> {
-        // Runs that did not finish come last, whatever their cap.
+        // Unfinished runs are last, whatever their cap.
         times.sort_by(|a, b| a.is_bound().cmp(&b.is_bound()).then(a.value().total_cmp(&b.value())));
         Some(Self {
             min: *times.first()?,
@@ -120,25 +120,24 @@ impl Times {
     }
 }
 
-/// The mean of runs, and how far it can be trusted. Runs that did not finish have no time that could enter it: it is that of
-/// the others, and says how many were left out.
+/// The mean of runs, and its confidence. Unfinished runs have no time that could enter it; their number is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
-    /// Runs that it is of; at least one.
+    /// Runs in the mean; at least one.
     pub runs: usize,
-    /// Runs that are not in it, since they did not finish.
+    /// Unfinished runs, which are not in the mean.
     pub left_out: usize,
     /// The mean.
     pub mean: f64,
-    /// The standard deviation of the runs, estimated from them (n - 1); `None` of a single run.
+    /// The standard deviation of the runs, estimated from them (n - 1); `None` for a single run.
     pub deviation: Option<f64>,
-    /// The bounds between which the mean of all runs that could be made lies with a confidence of 95 %, if runs are independent
-    /// and their values normally distributed (Student's t); `None` of a single run.
+    /// The 95 % confidence interval of the mean, if runs are independent and their values normally distributed
+    /// (Student's t); `None` for a single run.
     pub interval: Option<[f64; 2]>,
 }
 
 impl Mean {
-    /// Returns that of runs; `None` if none of them has a value.
+    /// Returns the mean of runs; `None` if none of them has a value.
     pub(crate) fn of(values: &[Bound]) -> Option<Self> {
         let known: Vec<f64> = values.iter().filter(|value| !value.is_bound()).map(|value| value.value()).collect();
         let runs = known.len();
@@ -155,13 +154,13 @@ impl Mean {
     }
 }
 
-/// Returns the value that Student's t with so many degrees of freedom, at least one, exceeds with a probability of 2.5 %.
+/// Returns the value that Student's t with these degrees of freedom, at least one, exceeds with a probability of 2.5 %.
 fn student(degrees: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
         2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
     ];
-    /// That of the normal distribution.
+    /// The value of the normal distribution.
     const NORMAL: f64 = 1.959_964;
     let beyond = || {
         // The first two terms of the expansion in 1 / degrees (Abramowitz 1964, 26.7.5), off by less than 0.001.
@@ -178,13 +177,13 @@ fn quantile(sorted: &[Bound], share: f64) -> Bound {
     let between = lower.value() + (upper.value() - lower.value()) * place.fract();
     match upper {
         Bound::Exactly(_) => Bound::Exactly(between),
-        // A cap below another run's time is no bound beyond itself.
+        // A cap below another run's time is still only a bound.
         Bound::AtLeast(cap) => Bound::AtLeast(between.min(cap)),
     }
 }
 
-/// Returns the factor of the straight line through the origin with the least squares, and the share of the variance that
-/// it explains; `None` where there is none.
+/// Returns the factor of the straight line through the origin with the least squares, and the share of the variance
+/// that it explains; `None` where there is none.
 pub(crate) fn line_through_origin(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let sum = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
     let factor = sum(|(x, y)| x * y) / sum(|(x, _)| x * x);
@@ -221,18 +220,18 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_did_not_finish_are_lower_bounds() {
+    fn unfinished_runs_are_lower_bounds() {
         let late = AtLeast(60.0);
         assert_eq!(times(&[3.0, 1.0, 2.0, 4.0], 1), [Exactly(1.0), Exactly(2.0), Exactly(3.0), Exactly(4.0), late]);
         let half = times(&[1.0, 2.0], 2);
         assert_eq!(half, [Exactly(1.0), Exactly(1.75), AtLeast(31.0), late, late], "half did not finish");
         assert_eq!(times(&[], 3), [late; 5]);
-        // A time above the cap of another run: runs that did not finish still come last.
+        // A time above the cap of another run: unfinished runs are still last.
         assert_eq!(times(&[100.0], 2), [Exactly(100.0), late, late, late, late]);
     }
 
     #[test]
-    fn invalid_runs_count_nowhere_and_failed_ones_as_not_finished() {
+    fn invalid_runs_not_counted_failed_as_unfinished() {
         let mut all = runs(&[1.0, 2.0, 3.0], 0);
         all[0].outcome.verdict.reasons.push("late".into());
         all[2].outcome.ending = Ending::Failed { reason: "bytes differ".into() };
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_runs_and_what_it_is_worth() {
+    fn mean_has_deviation_and_interval() {
         let exactly = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].map(Exactly);
         let mean = Mean::of(&exactly).expect("runs");
         // The squares of the differences from 5 add up to 32, so that the deviation is the root of 32 / 7.
@@ -256,12 +255,12 @@ mod tests {
         assert_eq!(mean.interval, Some([5.0 - half, 5.0 + half]));
         let single = Mean::of(&[AtLeast(60.0), Exactly(2.0), AtLeast(60.0)]).expect("a run");
         let expected = Mean { runs: 1, left_out: 2, mean: 2.0, deviation: None, interval: None };
-        assert_eq!(single, expected, "what did not finish is left out, and counted");
+        assert_eq!(single, expected, "unfinished runs are counted separately");
         assert_eq!((Mean::of(&[AtLeast(60.0)]), Mean::of(&[])), (None, None));
     }
 
     #[test]
-    fn students_t_approaches_the_normal_distribution() {
+    fn student_approaches_normal() {
         for (degrees, expected) in [(1, 12.706), (4, 2.776), (30, 2.042), (31, 2.0395), (60, 2.0003), (120, 1.9799)] {
             assert!((student(degrees) - expected).abs() < 1e-3, "{degrees}: {}", student(degrees));
         }
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_of_several_runs() {
+    fn delays_are_summarised() {
         let mut all = [written(50.0, 80.0), written(51.0, 95.0), written(52.0, 90.0)];
         let median = |all: &[Record], quantity| PointSummary::of(all, quantity).times.map(|times| times.median);
         assert_eq!(median(&all, Quantity::DelayP50), Some(Exactly(51.0)));
@@ -280,7 +279,7 @@ mod tests {
         }
         // The cap is 58 s after the last write.
         assert_eq!(median(&all, Quantity::DelayP99), Some(AtLeast(58e3)));
-        assert_eq!(median(&all, Quantity::WirePerByte), Some(Exactly(2.5)), "of the one that finished");
-        assert_eq!(median(&[record(1.0)], Quantity::DelayP99), None, "of a file it is not known");
+        assert_eq!(median(&all, Quantity::WirePerByte), Some(Exactly(2.5)), "of the finished one");
+        assert_eq!(median(&[record(1.0)], Quantity::DelayP99), None, "files have no delays");
     }
 }

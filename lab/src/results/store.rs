@@ -1,4 +1,4 @@
-//! The directory of results: records are only ever appended, line by line. Finished experiments may be packed.
+//! The records of a directory of results, appended line by line. Finished experiments may be packed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -17,7 +17,7 @@ pub const RECORDS: &str = "results.jsonl";
 /// The records of runs over links in one directory.
 pub type Store = StoreOf<Record>;
 
-/// The records of one directory, open for appending. No other process can open it meanwhile.
+/// The records of one directory, open for appending, with an exclusive lock.
 #[derive(Debug)]
 pub struct StoreOf<R> {
     file: File,
@@ -25,7 +25,7 @@ pub struct StoreOf<R> {
     /// Bytes of complete lines.
     length: u64,
     records: Vec<R>,
-    /// Bytes of a truncated last line that were removed.
+    /// Removed bytes of a truncated last line.
     cut: u64,
 }
 
@@ -41,18 +41,18 @@ pub enum StoreError {
         error: io::Error,
     },
     /// A record did not fit on the disk.
-    #[error("{} cannot take another result: {error}; make room and run the same command again, what is there is kept", path.display())]
+    #[error("cannot append to {}: {error}; free disk space and run the same command to resume", path.display())]
     Full {
         /// The file.
         path: PathBuf,
         /// The system's error.
         error: io::Error,
     },
-    /// Another process writes there.
-    #[error("another run writes to {}: wait for it, or name another directory with --out", .0.display())]
+    /// Another process writes to the directory.
+    #[error("another run writes to {}: wait for it, or use another directory with --out", .0.display())]
     Busy(PathBuf),
-    /// A line that is no record.
-    #[error("{}:{line}: {error}: mend that line or take it out", path.display())]
+    /// A line that is not a record.
+    #[error("{}:{line}: {error}: correct or remove the line", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -62,7 +62,7 @@ pub enum StoreError {
         error: serde_json::Error,
     },
     /// A line of a later version of the program.
-    #[error("{}:{line}: form {schema} of records, and this program knows {SCHEMA}: use a newer one", path.display())]
+    #[error("{}:{line}: record format {schema} is newer than {SCHEMA}: update downpour-lab", path.display())]
     Schema {
         /// The file.
         path: PathBuf,
@@ -74,11 +74,11 @@ pub enum StoreError {
 }
 
 impl<R: Serialize + DeserializeOwned> StoreOf<R> {
-    /// Opens a directory of results and reads its records; creates it if there is none. A last line without its end,
-    /// which a killed program or a full disk leaves, is removed.
+    /// Opens a directory of results and reads its records; creates it if there is none. An incomplete last line, as
+    /// after a kill or on a full disk, is removed.
     ///
     /// # Errors
-    /// See [`StoreError`]. Nothing is changed then.
+    /// See [`StoreError`]. The directory is unchanged then.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         let path = directory.join(RECORDS);
         let failed = |error| StoreError::Io { path: path.clone(), error };
@@ -90,7 +90,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let bytes = fs::read(&path).map_err(failed)?;
-        let Found { records, mut length, is_packed } = read_all(directory, &path, &bytes)?;
+        let StoredRecords { records, mut length, is_packed } = read_all(directory, &path, &bytes)?;
         let cut = bytes.len() as u64 - length;
         if cut > 0 {
             file.set_len(length).map_err(failed)?;
@@ -102,8 +102,7 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
         Ok(Self { file, path, length, records, cut })
     }
 
-    /// Reads the records of a directory, if there are any, packed or not. A truncated last line is skipped and left
-    /// where it is.
+    /// Reads the records of a directory, if there are any, packed or not. A truncated last line is skipped and stays.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -146,55 +145,54 @@ impl<R: Serialize + DeserializeOwned> StoreOf<R> {
 }
 
 /// The records of a directory.
-struct Found<R> {
+struct StoredRecords<R> {
     /// The packed ones, then the others.
     records: Vec<R>,
-    /// How many bytes of the others are whole lines.
+    /// The bytes of complete lines among the others.
     length: u64,
-    /// Whether packing was interrupted, so that the others are among the packed ones: each record has the moment of its
+    /// Whether packing was interrupted, and the others are also among the packed ones; each record has the time of its
     /// run.
     is_packed: bool,
 }
 
 /// Returns the packed records of a directory followed by those of these bytes.
-fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) -> Result<Found<R>, StoreError> {
+fn read_all<R: DeserializeOwned>(directory: &Path, path: &Path, bytes: &[u8]) -> Result<StoredRecords<R>, StoreError> {
     let (mut records, lines) = packed::read(directory)?;
     let (new, length) = parse(path, bytes, 0)?;
     let is_packed = length > 0 && lines.ends_with(&bytes[..length as usize]);
     if !is_packed {
         records.extend(new);
     }
-    Ok(Found { records, length, is_packed })
+    Ok(StoredRecords { records, length, is_packed })
 }
 
 /// Reads the records of a directory as another process appends them.
 #[derive(Debug)]
 pub(crate) struct RecordReader {
     directory: PathBuf,
-    /// Unless everything is to be read the next time.
-    seen: Option<Seen>,
+    /// `None` if all has to be read the next time.
+    seen: Option<ReadPosition>,
 }
 
-/// How far a reader is.
+/// The position of a reader.
 #[derive(Debug)]
-struct Seen {
+struct ReadPosition {
     /// The packed records, which are read at once.
     packed: Option<Identity>,
-    /// The inode of the file of records, if there is one, and what of it has been read: bytes of complete lines, and
-    /// their number.
+    /// The inode of the file of records, if there is one, and the bytes and the number of complete lines read from it.
     file: Option<u64>,
     length: u64,
     lines: usize,
 }
 
 impl RecordReader {
-    /// Creates the reader of a directory, in which there may be no results yet.
+    /// Creates the reader of a directory, which may have no results yet.
     pub(crate) fn new(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), seen: None }
     }
 
-    /// Appends the records that were written since; returns whether anything has changed. If another file is there now,
-    /// or it has become shorter, the records are all read again; if that fails, they stay.
+    /// Appends the new records; returns whether anything has changed. If the file was replaced or
+    /// has become shorter, all records are read again; if that fails, they stay.
     ///
     /// # Errors
     /// See [`StoreError`].
@@ -208,7 +206,7 @@ impl RecordReader {
             Err(error) => return Err(failed(error)),
         };
         let found = file.as_ref().map(File::metadata).transpose().map_err(failed)?;
-        let is_same = |seen: &&mut Seen| {
+        let is_same = |seen: &&mut ReadPosition| {
             let length = found.as_ref().map_or(0, fs::Metadata::len);
             let is_other = seen.file.is_some() && seen.file != found.as_ref().map(fs::Metadata::ino);
             seen.packed == packed && !is_other && length >= seen.length
@@ -223,12 +221,12 @@ impl RecordReader {
         if let Some(seen) = start {
             match parse(&path, &bytes, seen.lines) {
                 Ok((new, length)) => {
-                    *seen = Seen { packed, file, length: seen.length + length, lines: seen.lines + new.len() };
+                    *seen = ReadPosition { packed, file, length: seen.length + length, lines: seen.lines + new.len() };
                     let has_changed = !new.is_empty();
                     records.extend(new);
                     return Ok(has_changed);
                 }
-                // What was read before may have been edited, and that line is another one.
+                // Earlier lines may have been edited, which changes the number of the line.
                 Err(_) if seen.length > 0 => {
                     self.seen = None;
                     return self.more(records);
@@ -236,9 +234,9 @@ impl RecordReader {
                 Err(error) => return Err(error),
             }
         }
-        let Found { records: all, length, .. } = read_all(&self.directory, &path, &bytes)?;
+        let StoredRecords { records: all, length, .. } = read_all(&self.directory, &path, &bytes)?;
         let lines = bytes[..length as usize].split_inclusive(|byte| *byte == b'\n').count();
-        self.seen = Some(Seen { packed, file, length, lines });
+        self.seen = Some(ReadPosition { packed, file, length, lines });
         let has_changed = !(all.is_empty() && records.is_empty());
         *records = all;
         Ok(has_changed)
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_last_line_is_cut_and_nothing_else() {
+    fn open_removes_incomplete_last_line_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(RECORDS);
         let mut store = Store::open(directory.path()).expect("a new directory");
@@ -310,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_further_up_is_named_and_left_alone() {
+    fn bad_line_is_reported_and_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(RECORDS);
         let good = serde_json::to_string(&record(1.0)).expect("JSON");
         for (text, hint) in [
             (format!("{good}\n{{\"schema\":1}}\n{good}\n"), "results.jsonl:2: missing field `id`"),
             (format!("{good}\n{good}\nhello\n"), "results.jsonl:3: expected value"),
-            (good.replacen(":1,", ":2,", 1) + "\n", "results.jsonl:1: form 2 of records, and this program knows 1"),
+            (good.replacen(":1,", ":2,", 1) + "\n", "results.jsonl:1: record format 2 is newer than 1"),
         ] {
             fs::write(&path, &text).expect("written");
             let error = Store::open(directory.path()).expect_err("no record").to_string();
@@ -327,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_follows_what_is_appended() {
+    fn reader_follows_appended_records() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join(RECORDS);
         let (mut reader, mut records) = (RecordReader::new(directory.path()), Vec::<Record>::new());
@@ -337,10 +335,10 @@ mod tests {
         store.append(record(2.0)).expect("room");
         assert!(reader.more(&mut records).expect("readable") && records.len() == 2);
         assert!(!reader.more(&mut records).expect("readable"), "nothing has changed");
-        // Half a line is none, until the other half is there.
+        // A partial line counts when it is complete.
         let line = serde_json::to_string(&record(3.0)).expect("JSON") + "\n";
         let append = |text: &str| {
-            let mut file = OpenOptions::new().append(true).open(&path).expect("it is there");
+            let mut file = OpenOptions::new().append(true).open(&path).expect("it exists");
             file.write_all(text.as_bytes()).expect("written");
         };
         append(&line[..20]);
@@ -351,27 +349,27 @@ mod tests {
         append("hello\n");
         let error = reader.more(&mut records).expect_err("no record").to_string();
         assert!(error.contains("results.jsonl:4: expected value"), "{error}");
-        // One that was edited further up: the line is named where it is.
+        // An edit of an earlier line: the error has its number.
         let text = fs::read_to_string(&path).expect("text").replace("hello\n", "");
         let (first, rest) = text.split_at(text.find('\n').expect("lines") + 1);
         fs::write(&path, format!("{first}hello\n{rest}")).expect("written");
         let error = reader.more(&mut records).expect_err("no record").to_string();
         assert!(error.contains("results.jsonl:2: expected value"), "{error}");
-        assert_eq!(records, [1.0, 2.0, 3.0].map(record), "what was read stays");
+        assert_eq!(records, [1.0, 2.0, 3.0].map(record), "earlier records stay");
         fs::write(&path, &line).expect("written");
         assert!(reader.more(&mut records).expect("readable"));
-        assert_eq!(records, [record(3.0)], "of a shorter file all is read again");
-        fs::remove_file(&path).expect("it is there");
+        assert_eq!(records, [record(3.0)], "a shorter file is read again");
+        fs::remove_file(&path).expect("it exists");
         assert!(reader.more(&mut records).expect("no file") && records.is_empty());
     }
 
     #[test]
-    fn one_writer_at_a_time() {
+    fn open_is_exclusive() {
         let directory = tempfile::tempdir().expect("a directory");
         let first = Store::open(directory.path()).expect("a new directory");
         let error = Store::open(directory.path()).expect_err("locked").to_string();
         assert!(error.contains("another run writes to"), "{error}");
-        assert_eq!(Store::read(directory.path()).expect("reading is free").len(), 0);
+        assert_eq!(Store::read(directory.path()).expect("reading needs no lock").len(), 0);
         drop(first);
         Store::open(directory.path()).expect("free again");
     }

@@ -1,11 +1,11 @@
-//! The runs that are left to make.
+//! The remaining runs.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::plan::{LinkCase, LinkPlan};
 use crate::results::Record;
 
-/// The runs of a plan that are left to make, in order.
+/// The remaining runs of a plan, in order.
 ///
 /// Warm-ups come first: for each peer its shortest cases, whose results are discarded. The others are shuffled by the
 /// plan's seed, so that slow changes on the machine affect all peers alike; a resumed run keeps the order.
@@ -30,8 +30,8 @@ pub(super) struct Task {
 }
 
 impl Agenda {
-    /// Creates the agenda of a plan's cases that no record settles and whose label contains `only`. With `stale` those
-    /// do not settle a case that another build has made.
+    /// Creates the agenda of a plan's cases that no record settles and whose label contains `only`. With `stale`,
+    /// records of another build do not settle a case.
     pub fn new(plan: &LinkPlan, records: &[Record], only: Option<&str>, stale: bool) -> Self {
         let wanted = |case: &LinkCase| only.is_none_or(|only| case.label().contains(only));
         let mut by_id: HashMap<&str, Vec<&Record>> = HashMap::new();
@@ -74,7 +74,7 @@ impl Agenda {
         (self.settled, self.total)
     }
 
-    /// Returns whether nothing is left to start.
+    /// Returns whether no run is left to start.
     pub fn is_empty(&self) -> bool {
         self.warm_ups.is_empty() && self.cases.is_empty()
     }
@@ -91,19 +91,19 @@ impl Agenda {
     }
 
     /// Queues a case to be run again, after the others.
-    pub(super) fn again(&mut self, task: Task) {
+    pub(super) fn requeue(&mut self, task: Task) {
         self.cases.push_back(task);
     }
 
     /// Removes a peer's cases.
-    pub(super) fn leave_out(&mut self, peer: &str) {
+    pub(super) fn remove_peer(&mut self, peer: &str) {
         let other = |task: &Task| task.case.peer != peer;
         self.warm_ups.retain(other);
         self.cases.retain(other);
     }
 
-    /// Returns the runs to start, and the seconds that they will take one after the other, if they take the same share
-    /// of their caps as the runs so far. `None` before the first.
+    /// Returns the number of remaining runs, and the seconds that they take one after the other at the same share of
+    /// their caps as the runs so far; `None` before the first.
     pub(super) fn left(&self) -> (usize, Option<f64>) {
         let tasks = self.warm_ups.iter().chain(&self.cases);
         let allowed: f64 = tasks.map(|task| task.case.cap_seconds).sum();
@@ -132,7 +132,7 @@ pub(super) fn floors(plan: &LinkPlan) -> HashMap<String, f64> {
     floors
 }
 
-/// Returns for each peer as many of its cases as the plan says, the shortest first, repeated if there are fewer.
+/// Returns the plan's number of warm-ups for each peer: its cases, the shortest first, repeated if there are fewer.
 fn warm_ups(plan: &LinkPlan, cases: &[LinkCase], floors: &HashMap<String, f64>) -> VecDeque<Task> {
     let mut of_peers: BTreeMap<&str, Vec<&LinkCase>> = BTreeMap::new();
     for case in cases {

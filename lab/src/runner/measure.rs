@@ -13,12 +13,12 @@ pub trait Measure: Sync {
     /// Returns the peers that it can measure, installed or not.
     fn peers(&self) -> Vec<String>;
 
-    /// Returns what a peer lacks on this machine, and the line that installs it; `None` if it can be measured.
+    /// Returns a peer's missing requirement, and the command that installs it; `None` if it can be measured.
     fn lacks(&self, _peer: &str) -> Option<String> {
         None
     }
 
-    /// Acquires what every run needs. Called once before the first of them, while there is only one thread.
+    /// Acquires the requirements of all runs. Called once before the first, while there is only one thread.
     ///
     /// # Errors
     /// [`MeasureError::Machine`] if this machine lacks it.
@@ -26,8 +26,8 @@ pub trait Measure: Sync {
         Ok(())
     }
 
-    /// Makes a run, independent of others in parallel. It checks `stop` at least every 100 ms and then ends everything
-    /// it started.
+    /// Makes a run, independent of others in parallel. It checks `stop` at least every 100 ms and then kills all
+    /// processes that it started.
     ///
     /// # Errors
     /// See [`MeasureError`]. A run that does not finish, and a peer that fails, are outcomes and not errors.
@@ -40,31 +40,34 @@ pub trait Measure: Sync {
     fn measure_flows(&self, case: &SimCase, attempt: u32, stop: &StopFlag) -> Result<SimRecord, MeasureError>;
 }
 
-/// Returns one line for each of these peers that cannot be measured here.
+/// Returns one line for each of these peers that cannot be measured.
 pub(crate) fn absent(measure: &dyn Measure, peers: impl Iterator<Item = String>) -> Vec<String> {
     let peers: BTreeSet<String> = peers.collect();
-    peers.iter().filter_map(|peer| measure.lacks(peer).map(|what| format!("{peer} is not here: {what}"))).collect()
+    peers
+        .iter()
+        .filter_map(|peer| measure.lacks(peer).map(|install| format!("{peer} is not installed: {install}")))
+        .collect()
 }
 
-/// Makes a run; a panic ends that alone.
+/// Makes a run; a panic ends only that run.
 pub(crate) fn guarded<T>(make: impl FnOnce() -> Result<T, MeasureError>) -> Result<T, MeasureError> {
     let made = catch_unwind(AssertUnwindSafe(make));
-    made.unwrap_or_else(|_| Err(MeasureError::Run("the measurement itself broke".to_owned())))
+    made.unwrap_or_else(|_| Err(MeasureError::Run("internal error: the measurement panicked".to_owned())))
 }
 
-/// The reason why there is no outcome.
+/// The reason for a missing outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MeasureError {
-    /// What the peer lacks here, and the line that installs it. Its cases are left out.
+    /// The peer's missing requirement, and the command that installs it. Its cases are skipped.
     #[error("{0}")]
     Absent(String),
-    /// The machine lacks what every run needs. No other case is tried.
+    /// The machine lacks a requirement of all runs. No other case is tried.
     #[error("{0}")]
     Machine(String),
     /// This run could not be made; another attempt may succeed.
     #[error("{0}")]
     Run(String),
-    /// It was told to stop.
+    /// The stop flag was set.
     #[error("stopped")]
     Stopped,
 }

@@ -1,4 +1,4 @@
-//! Runs the cases of a plan: in an order of its own, in parallel if requested, and resuming where it was stopped.
+//! Runs the cases of a plan: in a shuffled order, in parallel if requested, and resumed after a stop.
 
 mod agenda;
 mod estimate;
@@ -17,7 +17,7 @@ use std::time::Instant;
 use jiff::{Timestamp, Unit};
 
 use crate::peers::profile_text;
-use crate::results::{Ending, Engine, Maker, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
+use crate::results::{Ending, Engine, OriginBuilder, Record, RunOutcome, SCHEMA, Store, StoreError, TRIES};
 
 pub use agenda::Agenda;
 use agenda::Task;
@@ -34,37 +34,37 @@ pub use stop::StopFlag;
 pub struct Account {
     /// Cases that now have a valid run.
     pub settled: usize,
-    /// Invalid runs; they are kept, marked.
+    /// Invalid runs, which are stored and marked.
     pub invalid: usize,
-    /// Cases without a valid run after all attempts, and why the last one was invalid.
+    /// Cases without a valid run after all attempts, and the reason of the last one.
     pub unsettled: Vec<(String, String)>,
-    /// Peers that are not installed, and what installs them.
+    /// Peers that are not installed, and the commands that install them.
     pub absent: BTreeMap<String, String>,
     /// Whether it was stopped before everything was done.
     pub interrupted: bool,
 }
 
-/// The reason why nothing more can be measured. Existing results are kept.
+/// An error that ends the measurement. Existing results are kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Results cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine lacks something that is needed.
+    /// The machine lacks a requirement.
     #[error("{0}")]
     Machine(String),
 }
 
 /// Runs the agenda, up to `jobs` runs at a time, and stores every result as it arrives.
 ///
-/// An invalid run is kept, marked, and repeated at the end, up to [`TRIES`] times. When `stop` is set, present runs are
-/// aborted and nothing more is started.
+/// An invalid run is stored, marked, and repeated at the end, up to [`TRIES`] times. When `stop` is set, current runs
+/// are aborted and no further ones start.
 ///
 /// # Errors
-/// See [`RunError`]. Present runs are aborted then.
+/// See [`RunError`]. Current runs are aborted then.
 pub(crate) fn run(
     agenda: Agenda,
-    (store, maker): (&mut Store, &Maker),
+    (store, maker): (&mut Store, &OriginBuilder),
     measure: &dyn Measure,
     jobs: NonZeroUsize,
     progress: &mut ProgressReporter,
@@ -115,7 +115,7 @@ struct Runner<'scope, 'env> {
     /// Runs in progress, including warm-ups.
     running: usize,
     kernel: String,
-    maker: &'scope Maker,
+    maker: &'scope OriginBuilder,
     account: Account,
 }
 
@@ -144,7 +144,7 @@ impl Runner<'_, '_> {
         self.scope.spawn(move || {
             let start = Instant::now();
             let result = guarded(|| measure.measure(&task.case, stop));
-            // There is no receiver any more when results cannot be stored.
+            // The receiver is gone when results cannot be stored.
             let _ = sender.send(FinishedRun { task, seconds: start.elapsed().as_secs_f64(), result });
         });
         true
@@ -161,8 +161,8 @@ impl Runner<'_, '_> {
             }
             Err(MeasureError::Absent(install)) => {
                 let peer = task.case.peer;
-                progress.note(&format!("{peer} is not here, and left out: {install}"));
-                self.agenda.leave_out(&peer);
+                progress.note(&format!("{peer} is not installed, its cases are skipped: {install}"));
+                self.agenda.remove_peer(&peer);
                 self.account.absent.insert(peer, install);
                 Ok(())
             }
@@ -200,7 +200,7 @@ impl Runner<'_, '_> {
         let failed = matches!(record.outcome.ending, Ending::Failed { .. });
         store.append(record)?;
         match valid {
-            // A failure may be accidental, until it happens every time.
+            // A failure may be accidental until it happens every time.
             true if failed && task.attempt < TRIES => self.again(task, "the peer failed".to_owned(), progress),
             true => self.account.settled += 1,
             false => {
@@ -214,7 +214,7 @@ impl Runner<'_, '_> {
     fn again(&mut self, mut task: Task, why: String, progress: &mut ProgressReporter) {
         if task.attempt < TRIES {
             task.attempt += 1;
-            self.agenda.again(task);
+            self.agenda.requeue(task);
         } else {
             progress.note(&format!("no valid run of {}: {why}", task.case.label()));
             self.account.unsettled.push((task.case.label(), why));

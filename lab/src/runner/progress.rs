@@ -1,4 +1,4 @@
-//! The progress of the runs, on stderr: a bar if that is a terminal, otherwise lines.
+//! The progress of the runs, on stderr: a bar on a terminal, otherwise lines.
 
 use std::io::{self, Write as _};
 
@@ -12,13 +12,13 @@ const DRAWINGS_PER_SECOND: u8 = 10;
 /// Shows the progress of the runs.
 #[derive(Debug)]
 pub struct ProgressReporter {
-    how: How,
+    how: Display,
     /// The last known description of the remaining work.
     left: String,
 }
 
 #[derive(Debug)]
-enum How {
+enum Display {
     Bar(ProgressBar),
     Lines,
     Nothing,
@@ -29,18 +29,19 @@ impl ProgressReporter {
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {wide_msg}").expect("a constant template");
-        let how = if bar.is_hidden() { How::Lines } else { How::Bar(bar.with_style(style.progress_chars("=> "))) };
+        let how =
+            if bar.is_hidden() { Display::Lines } else { Display::Bar(bar.with_style(style.progress_chars("=> "))) };
         Self { how, left: String::new() }
     }
 
     /// Creates a progress display that shows nothing.
     pub fn none() -> Self {
-        Self { how: How::Nothing, left: String::new() }
+        Self { how: Display::Nothing, left: String::new() }
     }
 
     /// Removes the bar.
     pub(super) fn finish(&self) {
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
     }
@@ -49,7 +50,7 @@ impl ProgressReporter {
     pub(super) fn show(&mut self, agenda: &Agenda, jobs: usize) {
         let (runs, seconds) = agenda.left();
         self.left = left(runs, seconds.map(|seconds| seconds / jobs as f64));
-        if let How::Bar(bar) = &self.how {
+        if let Display::Bar(bar) = &self.how {
             let (_, total) = agenda.settled_of_total();
             bar.set_length(total as u64);
             bar.set_position(total.saturating_sub(runs) as u64);
@@ -57,23 +58,23 @@ impl ProgressReporter {
         }
     }
 
-    /// Reports a run that has ended.
+    /// Reports the end of a run.
     pub(super) fn ran(&mut self, record: &Record) {
         match &self.how {
-            How::Bar(_) if record.is_valid() => {}
-            How::Bar(_) | How::Nothing => self.note(&line(record)),
-            How::Lines => self.note(&format!("{}  ({})", line(record), self.left)),
+            Display::Bar(_) if record.is_valid() => {}
+            Display::Bar(_) | Display::Nothing => self.note(&line(record)),
+            Display::Lines => self.note(&format!("{}  ({})", line(record), self.left)),
         }
     }
 
     /// Prints a note.
     pub(super) fn note(&self, line: &str) {
-        // A terminal that is gone is no reason to stop.
+        // A closed terminal does not stop the runs.
         let print = || drop(writeln!(io::stderr(), "{line}"));
         match &self.how {
-            How::Bar(bar) => bar.suspend(print),
-            How::Lines => print(),
-            How::Nothing => {}
+            Display::Bar(bar) => bar.suspend(print),
+            Display::Lines => print(),
+            Display::Nothing => {}
         }
     }
 }
@@ -103,7 +104,7 @@ fn line(record: &Record) -> String {
     format!("{} {} over {}: {}{invalid}", case.peer, case.work(), case.link, ended(record))
 }
 
-/// Returns what became of a run: `1.52 s`.
+/// Returns the outcome of a run: `1.52 s`.
 pub(crate) fn ended(record: &Record) -> String {
     let ending = match &record.outcome.ending {
         Ending::Finished { seconds } => units::seconds(*seconds),
@@ -123,7 +124,7 @@ mod tests {
     use crate::results::tests::{record, written};
 
     #[test]
-    fn lines_say_what_became_of_a_run() {
+    fn progress_line_has_the_outcome() {
         let mut record = record(1.518);
         assert_eq!(line(&record), "tcp-cubic 1 MB over rate=10M,seed=1: 1.52 s");
         record.outcome.ending = Ending::NotFinished;

@@ -9,7 +9,7 @@ use signal_hook::flag;
 
 use crate::exit::Code;
 
-/// A flag that requests the end of everything: all long operations check it.
+/// A flag that all long operations check to stop.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<AtomicBool>);
 

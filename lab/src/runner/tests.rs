@@ -36,7 +36,7 @@ struct Scripted {
     absent: Vec<&'static str>,
     /// Stops after this many runs.
     stop_after: Option<usize>,
-    /// No run can be made after this many.
+    /// The number of runs after which the machine fails.
     breaks_after: Option<usize>,
     /// Every run waits until this many are in progress.
     together: usize,
@@ -63,8 +63,8 @@ impl Measure for Scripted {
             return Err(MeasureError::Stopped);
         }
         seen.push(case.id());
-        if let Some(what) = self.lacks(&case.peer) {
-            return Err(MeasureError::Absent(what));
+        if let Some(missing) = self.lacks(&case.peer) {
+            return Err(MeasureError::Absent(missing));
         }
         if self.stop_after == Some(seen.len()) {
             stop.set();
@@ -81,7 +81,7 @@ impl Measure for Scripted {
     }
 
     fn measure_flows(&self, case: &SimCase, attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
-        Err(MeasureError::Run(format!("{} is not measured here, {attempt}", case.label())))
+        Err(MeasureError::Run(format!("{} unexpected measurement, {attempt}", case.label())))
     }
 }
 
@@ -90,7 +90,7 @@ fn execute(plan: &LinkPlan, directory: &Path, measure: &Scripted, jobs: usize) -
     let agenda = Agenda::new(plan, store.records(), None, false);
     let jobs = NonZeroUsize::new(jobs).expect("some");
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let maker = Maker::new(file.path()).expect("a plan");
+    let maker = OriginBuilder::new(file.path()).expect("a plan");
     run(agenda, (&mut store, &maker), measure, jobs, &mut ProgressReporter::none(), &StopFlag::default())
 }
 
@@ -100,7 +100,7 @@ fn cold(mut plan: LinkPlan) -> LinkPlan {
 }
 
 #[test]
-fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
+fn warm_ups_discarded_and_cases_shuffled_by_seed() {
     let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted::default();
     let account = execute(&plan(), directory.path(), &measure, 1).expect("runs");
@@ -131,7 +131,7 @@ fn warm_ups_are_thrown_away_and_the_rest_is_shuffled_by_the_seed() {
 }
 
 #[test]
-fn invalid_runs_are_kept_and_made_again_three_times_at_most() {
+fn invalid_runs_stored_and_repeated_up_to_three_times() {
     let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted { invalid: [("a", 2), ("b", 9)].into(), ..Scripted::default() };
     let account = execute(&cold(plan()), directory.path(), &measure, 1).expect("runs");
@@ -148,10 +148,10 @@ fn invalid_runs_are_kept_and_made_again_three_times_at_most() {
 }
 
 #[test]
-fn a_peer_that_fails_is_tried_three_times_before_that_counts() {
+fn failing_peer_is_tried_three_times() {
     let case = cold(plan()).cases().remove(0);
     let mut record = record(1.0);
-    record.outcome.ending = Ending::Failed { reason: "it gave up".into() };
+    record.outcome.ending = Ending::Failed { reason: "it failed".into() };
     for (attempt, settles) in [(1, false), (2, false), (3, true)] {
         record.attempt = attempt;
         assert_eq!(record.settles(&case), settles, "{attempt}");
@@ -159,7 +159,7 @@ fn a_peer_that_fails_is_tried_three_times_before_that_counts() {
 }
 
 #[test]
-fn what_was_stopped_goes_on_where_it_was() {
+fn stopped_run_resumes() {
     let directory = tempfile::tempdir().expect("a directory");
     let plan = cold(plan());
     let first = Scripted { stop_after: Some(5), ..Scripted::default() };
@@ -175,13 +175,13 @@ fn what_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_absent_peer_is_named_and_left_out() {
+fn absent_peer_is_reported_and_skipped() {
     let directory = tempfile::tempdir().expect("a directory");
     let measure = Scripted { absent: vec!["a"], ..Scripted::default() };
     let account = execute(&plan(), directory.path(), &measure, 1).expect("runs");
     assert_eq!(account.absent, [("a".to_owned(), "apt install it".to_owned())].into());
     let peers = ["b", "a", "b", "a"].map(str::to_owned).into_iter();
-    assert_eq!(absent(&measure, peers), ["a is not here: apt install it"], "known before anything runs");
+    assert_eq!(absent(&measure, peers), ["a is not installed: apt install it"], "known before the first run");
     assert_eq!((account.settled, account.interrupted), (6, false));
     assert_eq!(measure.seen.into_inner().expect("ids").len(), 1 + 1 + 6, "tried once");
 }
@@ -197,7 +197,7 @@ fn runner_machine_error_keeps_results() {
 }
 
 #[test]
-fn runs_are_made_side_by_side() {
+fn jobs_run_in_parallel() {
     let directory = tempfile::tempdir().expect("a directory");
     // Ends only if three runs are in progress at the same time.
     let measure = Scripted { together: 3, ..Scripted::default() };
@@ -207,12 +207,12 @@ fn runs_are_made_side_by_side() {
 }
 
 #[test]
-fn only_some_and_how_long_it_takes() {
+fn agenda_only_and_estimate() {
     let plan = plan();
     let agenda = Agenda::new(&plan, &[], Some(" b 1000000 B over rate=10M,delay=5ms,loss=2%"), false);
     assert_eq!((agenda.cases().count(), agenda.warm_ups().count(), agenda.settled_of_total()), (2, 1, (0, 2)));
     let estimate = Estimate::of(&plan, &agenda, NonZeroUsize::MIN);
-    // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms there and back.
+    // Three runs of 0.8 s of bytes with headers, 2 % lost, and 10 ms of round trip.
     assert!((estimate.least - 3.0 * (0.8 * 1500.0 / 1472.0 / 0.98 + 0.01)).abs() < 1e-9, "{estimate:?}");
     assert_eq!(estimate.most, 180.0);
     let two = NonZeroUsize::new(2).expect("two");
@@ -220,7 +220,7 @@ fn only_some_and_how_long_it_takes() {
 }
 
 #[test]
-fn time_left_is_the_share_of_the_caps_that_runs_took() {
+fn agenda_left_scales_with_caps() {
     let mut agenda = Agenda::new(&cold(plan()), &[], None, false);
     assert_eq!(agenda.left(), (12, None));
     let task = agenda.next(true).expect("a case");

@@ -16,15 +16,15 @@ const PACKET_INTERVAL: Duration = Duration::from_micros(100);
 const BURST_TOLERANCE: f64 = 0.1;
 const PROBES: u32 = 500;
 const ONE_WAY: Duration = Duration::from_millis(5);
-/// How much later than in the model a round trip may be, for 99 of 100.
+/// The most lateness of a round trip against the model, for 99 of 100.
 const ROUND_TRIP_TOLERANCE: Duration = Duration::from_millis(1);
-/// How long a rate is measured, at which multiple of the rate, and the tolerance.
+/// The duration of measuring a rate, the offered multiple of the rate, and the tolerance.
 const RATE_SECONDS: f64 = 2.0;
 const OVERLOAD: f64 = 1.15;
 const RATE_TOLERANCE: f64 = 0.005;
 const FULL_PACKET: usize = 1500;
 
-/// Checks that exactly the packets get lost that the model loses for this seed, in bursts of the requested length.
+/// Checks that the lost packets are exactly the model's for this seed, in bursts of the requested length.
 pub(super) fn same_drops(loss: &str, keeper: &Path) -> Result<Finding, CheckError> {
     let link = format!("rate=100M,delay=5ms,{loss},seed=7");
     let network = start(&link, keeper)?;
@@ -40,7 +40,7 @@ pub(super) fn same_drops(loss: &str, keeper: &Path) -> Result<Finding, CheckErro
     let mean = mean_burst(&lost);
     let wanted = loss.split_once("burst=").map_or(1.0 / 0.95, |(_, burst)| burst.parse().unwrap_or(f64::NAN));
     Ok(Finding {
-        what: format!("drops, {loss}, {PACKETS} packets"),
+        name: format!("drops, {loss}, {PACKETS} packets"),
         measured: format!("{:.2} %, burst {mean:.2}, {differ} others", share * 100.0),
         wanted: format!("5 %, burst {wanted:.2}, 0 others"),
         holds: differ == 0 && (mean / wanted - 1.0).abs() <= BURST_TOLERANCE,
@@ -75,14 +75,14 @@ pub(super) fn round_trips(keeper: &Path) -> Result<Finding, CheckError> {
     let mut times = echo(&from, &to, PROBES, Duration::from_millis(1))?;
     let (_, verdict) = stop(network);
     times.sort_unstable();
-    // 32 bytes of IP at 100 Mbit/s, there and back.
+    // 32 bytes of IP at 100 Mbit/s, in both directions.
     let model = 2 * (ONE_WAY + Duration::from_nanos(2_560));
     let late = |percent: usize| {
         let time = times.get((times.len() * percent / 100).min(times.len().saturating_sub(1)));
         time.map_or(Duration::MAX, |time| time.saturating_sub(model))
     };
     Ok(Finding {
-        what: format!("round trip of {} ms, {PROBES} probes", 2 * ONE_WAY.as_millis()),
+        name: format!("round trip of {} ms, {PROBES} probes", 2 * ONE_WAY.as_millis()),
         measured: format!("+{} us (50 %), +{} us (99 %)", late(50).as_micros(), late(99).as_micros()),
         wanted: format!("+{} us (99 %)", ROUND_TRIP_TOLERANCE.as_micros()),
         holds: times.len() == PROBES as usize && late(99) <= ROUND_TRIP_TOLERANCE,
@@ -101,7 +101,7 @@ pub(super) fn rate(rate: Rate, keeper: &Path) -> Result<Finding, CheckError> {
     let wanted_in = interval * count;
     let (heard, sent_in) = send_numbered(&from, &to, count, FULL_PACKET, interval)?;
     let (observation, verdict) = stop(network);
-    // The first fills nothing: the time is that of the packets after it.
+    // The first packet starts the clock: the time is that of the packets after it.
     let measured = match (heard.first(), heard.last()) {
         (Some(first), Some(last)) if heard.len() > 1 => {
             (heard.len() - 1) as f64 * packet_bits / (last.at - first.at).as_secs_f64()
@@ -115,7 +115,7 @@ pub(super) fn rate(rate: Rate, keeper: &Path) -> Result<Finding, CheckError> {
         () => String::new(),
     };
     Ok(Finding {
-        what: format!("rate, offered {OVERLOAD} times as much"),
+        name: format!("rate, offered {OVERLOAD} times as much"),
         measured: format!("{:.3} Mbit/s{note}", measured / 1e6),
         wanted: format!("{} +- {} %", bits / 1e6, RATE_TOLERANCE * 100.0),
         holds: (measured / bits - 1.0).abs() <= RATE_TOLERANCE,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_are_runs_of_losses() {
+    fn mean_burst_of_runs_of_losses() {
         let lost = [true, false, true, true, false, false, true, true, true];
         assert_eq!(mean_burst(&lost), 2.0);
     }

@@ -1,7 +1,7 @@
-//! `selftest`: how far this machine's results can be trusted.
+//! `selftest`: the accuracy of this machine's emulation.
 //!
-//! The endpoints run on the same processors as the emulator, as those of an experiment do. Each check asks a question
-//! that the model answers exactly.
+//! The endpoints run on the same processors as the emulator, as in an experiment. Each check measures a value that the
+//! model knows exactly.
 
 mod checks;
 mod traffic;
@@ -21,13 +21,13 @@ use crate::verdict::RunValidity;
 
 /// Rates to try, in Mbit/s.
 const RATES: [u64; 6] = [10, 50, 100, 200, 500, 1000];
-/// How often a rate is tried, and how often it must be right: a shared machine has bad moments.
+/// The attempts at a rate, and the successes it needs: a shared machine has bad moments.
 const TRIES: usize = 3;
 const TRIES_RIGHT: usize = 2;
 
 /// The result of a check.
 struct Finding {
-    what: String,
+    name: String,
     measured: String,
     wanted: String,
     /// Whether it is right.
@@ -35,7 +35,7 @@ struct Finding {
     verdict: RunValidity,
 }
 
-/// The reason why a check has no result.
+/// The reason for a missing result.
 #[derive(Debug, thiserror::Error)]
 enum CheckError {
     #[error(transparent)]
@@ -54,7 +54,7 @@ fn start(link: &str, keeper: &Path) -> Result<EmulatedNetwork, CheckError> {
 /// Runs all checks and prints their results.
 ///
 /// # Errors
-/// A machine that makes no namespaces; one that cannot be trusted with the lowest rate.
+/// A machine without namespaces, or one too slow for the lowest rate.
 pub fn run() -> Result<u8, Failure> {
     acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     let keeper = std::env::current_exe().map_err(|error| Failure::new(Code::Other, error))?;
@@ -80,13 +80,16 @@ pub fn run() -> Result<u8, Failure> {
         trusted = Some(rate);
     }
     let Some(rate) = trusted else {
-        return Err(Failure::new(Code::Invalid, format_args!("not to be trusted with {} Mbit/s", RATES[0])));
+        return Err(Failure::new(
+            Code::Invalid,
+            format_args!("this machine cannot emulate {} Mbit/s accurately", RATES[0]),
+        ));
     };
-    say(&format!("to be trusted up to {rate} Mbit/s, with both ends on this machine\n"));
+    say(&format!("accurate up to {rate} Mbit/s, with both ends on this machine\n"));
     if all_hold {
         Ok(Code::Done as u8)
     } else {
-        Err(Failure::new(Code::Invalid, "a check came out wrong: see the lines with NO and INVALID"))
+        Err(Failure::new(Code::Invalid, "a check failed: see the lines with NO and INVALID"))
     }
 }
 
@@ -100,11 +103,11 @@ fn is_right(finding: Result<Finding, CheckError>) -> Result<bool, Failure> {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = if self.holds { "" } else { " NO" };
-        write!(f, "{:<44} {:<30} {:<24} {}", self.what, self.measured, format!("{}{mark}", self.wanted), self.verdict)
+        write!(f, "{:<44} {:<30} {:<24} {}", self.name, self.measured, format!("{}{mark}", self.wanted), self.verdict)
     }
 }
 
-/// Ends a network, and judges it.
+/// Stops a network, and judges the run.
 fn stop(network: EmulatedNetwork) -> (Observation, RunValidity) {
     let observation = network.stop();
     let verdict = RunValidity::of(&observation);

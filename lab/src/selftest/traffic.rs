@@ -1,4 +1,4 @@
-//! The lab's own traffic: numbered datagrams from one host to another, at a steady pace.
+//! The lab's own traffic: numbered datagrams from one host to another, at a steady rate.
 //!
 //! The two ends have real-time priority if that is allowed: the link should be measured, not the wait for a processor.
 
@@ -14,16 +14,16 @@ use crate::testbed::Host;
 
 /// IPv4 and UDP header.
 pub(super) const HEADERS: usize = 28;
-/// RequestedItems size; the kernel grants an ordinary user what `net.core.rmem_max` allows.
+/// The requested size; the kernel grants an ordinary user at most `net.core.rmem_max`.
 const RECEIVE_BUFFER: usize = 16 << 20;
-/// A receiver that receives nothing for this long has received all.
+/// After this time without a datagram, a receiver has received all.
 const SILENCE: Duration = Duration::from_millis(500);
-/// The pace is kept by sending due datagrams at this interval.
+/// The interval at which due datagrams are sent.
 const TICK: Duration = Duration::from_micros(200);
 
 /// A datagram that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Heard {
+pub(super) struct ReceivedDatagram {
     pub(super) number: u32,
     pub(super) at: Instant,
 }
@@ -48,7 +48,7 @@ pub(super) fn send_numbered(
     count: u32,
     ip_bytes: usize,
     interval: Duration,
-) -> io::Result<(Vec<Heard>, Duration)> {
+) -> io::Result<(Vec<ReceivedDatagram>, Duration)> {
     let address = to.local_addr()?;
     thread::scope(|scope| {
         let listener = scope.spawn(|| listen(to, ip_bytes));
@@ -79,8 +79,8 @@ fn send_steadily(
     Ok(start.elapsed())
 }
 
-/// Receives datagrams until there are none any more.
-fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
+/// Receives datagrams until no more arrive.
+fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<ReceivedDatagram>> {
     let _ = make_real_time();
     let mut buffer = vec![0; ip_bytes];
     let mut heard = Vec::new();
@@ -90,7 +90,7 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
         match socket.recv(&mut buffer) {
             Ok(_) => {
                 let number = u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]);
-                heard.push(Heard { number, at: Instant::now() });
+                heard.push(ReceivedDatagram { number, at: Instant::now() });
                 if heard.len() == 1 {
                     socket.set_read_timeout(Some(SILENCE))?;
                 }
@@ -104,7 +104,7 @@ fn listen(socket: &UdpSocket, ip_bytes: usize) -> io::Result<Vec<Heard>> {
 }
 
 /// Sends `count` datagrams, one each `interval`, to a host that sends them back; returns the round-trip time of each
-/// that came back.
+/// with an echo.
 pub(super) fn echo(from: &UdpSocket, to: &UdpSocket, count: u32, interval: Duration) -> io::Result<Vec<Duration>> {
     let address = to.local_addr()?;
     thread::scope(|scope| {
@@ -132,7 +132,7 @@ fn ask(socket: &UdpSocket, to: SocketAddr, count: u32, interval: Duration) -> io
         let sent = Instant::now();
         socket.send_to(&number.to_be_bytes(), to)?;
         let mut buffer = [0; 64];
-        // One that does not come back is missing in the result.
+        // One without an echo is missing in the result.
         if socket.recv(&mut buffer).is_ok() {
             times.push(sent.elapsed());
         }

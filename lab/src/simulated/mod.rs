@@ -1,8 +1,8 @@
-//! Plans with `flow`s that share a link: profiles of the engine are run in the simulator, in virtual time, programs
-//! over an emulated network, by [`crate::trial`]. Both are stored, drawn and reported like the rest.
+//! Plans with `flow`s that share a link. Profiles of the engine run in the simulator, in virtual time; programs run
+//! over an emulated network, by [`crate::trial`]. Both are stored, drawn and reported like other plans.
 //!
-//! A [`Scenario`] is a network and its traffic, all as text. A plan changes values of it by their paths, one at a time
-//! along an axis, and others for each line of the picture.
+//! A [`Scenario`] is a network and its traffic, all as text. A plan changes its values by path, one at a time along an
+//! axis, and others for each line of the picture.
 
 mod places;
 mod plan;

@@ -9,7 +9,7 @@ pub(super) fn coordinates(values: &[Option<&str>]) -> Result<(Vec<f64>, &'static
     }
     let read: Vec<(f64, &'static str)> = read.into_iter().flatten().collect();
     match read.iter().find(|(_, unit)| *unit != read[0].1) {
-        Some((_, unit)) => Err(format!("values in {unit:?} and in {:?}: write all in one unit", read[0].1)),
+        Some((_, unit)) => Err(format!("values with units {unit:?} and {:?}: use one unit", read[0].1)),
         None => Ok((read.iter().map(|(x, _)| *x).collect(), read[0].1)),
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_have_places() {
+    fn coordinates_of_values_and_units() {
         for (text, expected) in [
             ("7%", Some((7.0, "%"))),
             ("1% / 0%", Some((1.0, "%"))),

@@ -34,7 +34,7 @@ pub struct SimPlan {
     pub lines: Vec<ReferenceCurve>,
     /// Seeds, with each of which every point is run once.
     pub seeds: Vec<u64>,
-    /// Time after which a run is ended, virtual time in the simulator.
+    /// Time after which a run is stopped, virtual time in the simulator.
     pub cap: Duration,
     /// Length of the spans for which the arriving bytes are stored.
     pub span: Duration,
@@ -56,11 +56,11 @@ pub struct Series {
 pub struct SimSweep {
     /// Its name: that of the picture's file.
     pub name: String,
-    /// The quantity that is varied.
+    /// The varied quantity.
     pub vary: Vary,
     /// The values; one without a value if time is the axis.
     pub points: Vec<SimPoint>,
-    /// How it is drawn.
+    /// Its drawing.
     pub picture: SimPicture,
 }
 
@@ -73,7 +73,7 @@ pub enum Vary {
     Time,
 }
 
-/// How a sweep is drawn.
+/// The drawing of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimPicture {
     /// Title of the picture.
@@ -88,15 +88,15 @@ pub struct SimPicture {
     pub y_scale: Scale,
     /// The meaning of the error bars.
     pub spread: Spread,
-    /// The indices of the flows that are shown.
+    /// The indices of the shown flows.
     pub flows: Vec<usize>,
-    /// Whether the values are named at their positions: those for which the plan gives positions are not.
+    /// Whether the values are labels of their positions, unless the plan gives positions.
     pub is_ticked: bool,
-    /// Whether the values are names, one after the other, and no numbers.
+    /// Whether the values are names, one after the other, and not numbers.
     pub is_named: bool,
-    /// The series by whose median a series of [`SimQuantity::Harm`] is divided, as an index.
+    /// The index of the series by whose median a series of [`SimQuantity::Harm`] is divided.
     pub against: Option<usize>,
-    /// Whether the caption gives the straight line through the origin that is nearest to each series.
+    /// Whether the caption has the line through the origin nearest to each series.
     pub fit: bool,
 }
 
@@ -115,7 +115,7 @@ impl SimPlan {
     /// Reads the plan of a file that has `flow`s; `None` for another kind.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub fn read(file: &Path) -> Result<Option<Self>, PlanError> {
         Self::parse(file, &read_text(file)?)
     }
@@ -138,11 +138,11 @@ impl SimPlan {
             plan.sweeps.push(sweep);
         }
         if plan.sweeps.is_empty() {
-            return Err(refuse("nothing is varied: write a [[sweep]]".to_owned()));
+            return Err(refuse("no sweep: add a [[sweep]]".to_owned()));
         }
         plan.overlay(source, &written)?;
         if written.picture.against.is_some() && plan.sweeps.iter().all(|sweep| sweep.picture.against.is_none()) {
-            return Err(refuse("against is of harm: leave it out, or write y = \"harm\"".to_owned()));
+            return Err(refuse("against needs y = \"harm\": omit it, or change y".to_owned()));
         }
         Ok(Some(plan))
     }
@@ -150,12 +150,12 @@ impl SimPlan {
     fn without_sweeps(file: &Path, written: &PlanText) -> Result<Self, String> {
         let PlanText { name, title, claim, link, topology, access, flow, background, series, warm_up, .. } = written;
         if !is_name(name) {
-            return Err(format!("{name:?} is no name: write lower-case letters, digits, - and /, such as arq/fig6"));
+            return Err(format!("invalid name {name:?}: use lower-case letters, digits, - and /, such as arq/fig6"));
         }
         let repeats = || u64::from(written.repeats.unwrap_or(1));
         let seeds = written.seeds.clone().unwrap_or_else(|| (1..=repeats()).collect());
         if seeds.is_empty() || (1..seeds.len()).any(|at| seeds[..at].contains(&seeds[at])) {
-            return Err("write at least one repeat, and no seed twice".to_owned());
+            return Err("seeds need at least one value, and no duplicates".to_owned());
         }
         let time = |key: &str, text: &str| match parse_time(key, text) {
             Ok(time) if !time.is_zero() => Ok(time),
@@ -174,7 +174,7 @@ impl SimPlan {
         let named = |text: &SeriesText| Series { name: text.name.clone(), set: ordered(&text.set) };
         let mut series: Vec<Series> = series.iter().map(named).collect();
         if series.is_empty() {
-            let first = base.flows.first().ok_or("write at least one [[flow]]")?;
+            let first = base.flows.first().ok_or("no flows: add a [[flow]]")?;
             let name = first.profile.clone().or_else(|| first.peer_name()).unwrap_or_default();
             series.push(Series { name, set: Vec::new() });
         }
@@ -196,7 +196,7 @@ impl SimPlan {
         Ok(plan)
     }
 
-    /// Reads what is drawn beside the measurements. A published claim in words is a claim like others.
+    /// Reads the overlays of the measurements. A published claim in words is a claim like others.
     fn overlay(&mut self, source: PlanFile<'_>, written: &PlanText) -> Result<(), PlanError> {
         let overlays = Overlays {
             source,
@@ -220,11 +220,11 @@ impl SimPlan {
     fn sweep(&self, text: &SweepText, plan: &PlanText) -> Result<SimSweep, String> {
         let SweepText { name, title, vary, values, at, fit, x, scale, y, flows, set } = text;
         if !is_name(name) || name.contains('/') || self.sweeps.iter().any(|other| other.name == *name) {
-            return Err(format!("{name:?} is no name, or there twice: write lower-case letters, digits and -"));
+            return Err(format!("invalid or duplicate name {name:?}: use lower-case letters, digits and -"));
         }
         let place = |name: &String| {
             let found = self.base.flows.iter().position(|flow| flow.name == *name);
-            found.ok_or_else(|| format!("there is no flow {name:?} to show"))
+            found.ok_or_else(|| format!("unknown flow {name:?} in flows"))
         };
         let flows: Vec<usize> = match flows {
             Some(names) => names.iter().map(place).collect::<Result<_, _>>()?,
@@ -232,8 +232,8 @@ impl SimPlan {
         };
         let (vary, values) = match (vary.as_str(), &values[..]) {
             ("time", []) => (Vary::Time, vec![None]),
-            ("time", _) => return Err("values of time are not for a plan to choose: leave them out".to_owned()),
-            (_, []) => return Err("values is empty: write at least one value".to_owned()),
+            ("time", _) => return Err("vary = \"time\" has no values: omit them".to_owned()),
+            (_, []) => return Err("values is empty: add at least one value".to_owned()),
             (path, values) => {
                 (Vary::Path(path.to_owned()), values.iter().map(|value| Some(value.0.as_str())).collect())
             }
@@ -242,22 +242,22 @@ impl SimPlan {
         self.check_quantity(y, &vary)?;
         let named = |name: &String| {
             let found = self.series.iter().position(|series| series.name == *name);
-            found.ok_or_else(|| format!("there is no series {name:?} to compare with"))
+            found.ok_or_else(|| format!("unknown series {name:?} in against"))
         };
         let against = match (y, &plan.picture.against) {
             (SimQuantity::Harm, Some(name)) => Some(named(name)?),
             (SimQuantity::Harm, None) => {
-                return Err("harm is relative to a series: write against = \"NAME\" under [picture]".to_owned());
+                return Err("harm is relative to a series: add against = \"NAME\" under [picture]".to_owned());
             }
             _ => None,
         };
         let (places, unit) = match at {
             Some(places) if places.len() == values.len() && vary != Vary::Time => (places.clone(), ""),
-            Some(places) => return Err(format!("at has {} places for {} values", places.len(), values.len())),
+            Some(places) => return Err(format!("at has {} positions for {} values", places.len(), values.len())),
             None => coordinates(&values)?,
         };
         if *scale == Scale::Log && places.iter().any(|x| *x <= 0.0) {
-            return Err("0 has no place on a logarithmic axis: write a linear scale".to_owned());
+            return Err("0 cannot be shown on a logarithmic axis: use scale = \"linear\"".to_owned());
         }
         let title_x = match (&vary, x) {
             (_, Some(title)) if title.to_lowercase().contains(&unit.to_lowercase()) => title.clone(),
@@ -278,7 +278,9 @@ impl SimPlan {
                 .flat_map(|point| &point.scenarios)
                 .flat_map(|at| flows.iter().map(|&flow| &at.flows[flow]));
             if let Some(FlowText { name, .. }) = shown.into_iter().find(|flow| flow.size.is_none()) {
-                return Err(format!("harm is of flows with a size: write that of {name}, or flows = [...] without it"));
+                return Err(format!(
+                    "harm needs flows with a size: add one to {name}, or select flows = [...] without it"
+                ));
             }
         }
         let picture = SimPicture {
@@ -299,16 +301,16 @@ impl SimPlan {
         Ok(SimSweep { name: name.clone(), vary, points, picture })
     }
 
-    /// Checks that a quantity can be drawn over what is varied.
+    /// Checks that a quantity can be drawn over the varied one.
     fn check_quantity(&self, y: SimQuantity, vary: &Vary) -> Result<(), String> {
         if y.is_of_time() && *vary != Vary::Time {
-            return Err("rates are drawn over time: write vary = \"time\", or another y".to_owned());
+            return Err("rates are drawn over time: use vary = \"time\", or another y".to_owned());
         }
         if y == SimQuantity::QueueDelay && !self.base.is_emulated() {
-            return Err("queue-delay is of real programs only: write another y".to_owned());
+            return Err("queue-delay is for real programs only: use another y".to_owned());
         }
         if y.is_of_engine() && self.base.is_emulated() {
-            return Err("real programs do not tell what y is to show: write another, such as goodput".to_owned());
+            return Err("y is not available for real programs: use another, such as goodput".to_owned());
         }
         Ok(())
     }
@@ -399,7 +401,7 @@ impl SimSweep {
             // The axis of time has seconds.
             Some((x, _)) if self.vary == Vary::Time => Ok(x / 1e3),
             Some((x, _)) => Ok(x),
-            None => Err(format!("{text:?} has no place on the axis of {}: write a value in its unit", self.name)),
+            None => Err(format!("{text:?} is not on the axis of {}: write a value in its unit", self.name)),
         }
     }
 }
@@ -468,7 +470,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_plan_becomes_cases() {
+    fn plan_becomes_cases() {
         let plan = plan();
         let [delay, time] = &plan.sweeps[..] else { panic!("two sweeps") };
         assert_eq!(delay.points.iter().map(|point| point.x).collect::<Vec<_>>(), [0.0, 20.0]);
@@ -491,37 +493,33 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn other_plans_are_not_meant_and_bad_ones_refused_with_their_line() {
+    fn plan_of_flows_error_names_line() {
         let parse = |text: &str| SimPlan::parse(Path::new("plan.toml"), text);
         assert_eq!(parse("name = \"x\"\npeers = []"), Ok(None));
         for (from, to, said) in [
-            (
-                "\"0ms\", \"20ms\"",
-                "\"0ms\", \"2%\"",
-                "plan.toml:26: values in \"%\" and in \"ms\": write all in one unit",
-            ),
+            ("\"0ms\", \"20ms\"", "\"0ms\", \"2%\"", "plan.toml:26: values with units \"%\" and \"ms\": use one unit"),
             ("\"20ms\"]", "\"soon\"]", "plan.toml:26: far: cannot read delay=soon"),
-            ("\"far.receiver.delay\"", "\"farther.size\"", "plan.toml:26: \"farther.size\" leads nowhere"),
-            ("[\"0ms\", \"20ms\"]", "[]", "plan.toml:26: values is empty: write at least one value"),
-            ("\"20ms\"]", "\"20ms\"]\nat = [1.0]", "plan.toml:26: at has 1 places for 2 values"),
-            ("repeats = 2", "repeats = 0", "plan.toml: write at least one repeat"),
+            ("\"far.receiver.delay\"", "\"farther.size\"", "plan.toml:26: unknown path \"farther.size\""),
+            ("[\"0ms\", \"20ms\"]", "[]", "plan.toml:26: values is empty: add at least one value"),
+            ("\"20ms\"]", "\"20ms\"]\nat = [1.0]", "plan.toml:26: at has 1 positions for 2 values"),
+            ("repeats = 2", "repeats = 0", "plan.toml: seeds need at least one value"),
             ("cap = \"60s\"", "cap = \"0s\"", "plan.toml: cap is 0: write a time such as 120s"),
             ("y = \"jain\"", "y = \"sending-rate\"", "plan.toml:26: rates are drawn over time"),
-            ("[\"far\"]", "[\"nobody\"]", "plan.toml:30: there is no flow \"nobody\" to show"),
+            ("[\"far\"]", "[\"absent\"]", "plan.toml:30: unknown flow \"absent\" in flows"),
             ("rate=10M", "rate=0", "plan.toml: link: rate is 0"),
             ("title =", "subtitle =", "plan.toml:3: unknown field `subtitle`"),
-            ("x = \"5ms\"", "x = \"5%\"", "plan.toml:41: \"5%\" has no place on the axis of delay"),
+            ("x = \"5ms\"", "x = \"5%\"", "plan.toml:41: \"5%\" is not on the axis of delay"),
             (
                 "of = \"told\"",
                 "of = \"tolled\"",
-                "plan.toml:39: there is no series \"tolled\": write of = one of cubic, told",
+                "plan.toml:39: unknown series \"tolled\": write of = one of cubic, told",
             ),
             (
                 "sweep = \"time\"",
                 "sweep = \"thyme\"",
-                "plan.toml:45: there is no sweep \"thyme\": write sweep = one of delay, time",
+                "plan.toml:45: unknown sweep \"thyme\": write sweep = one of delay, time",
             ),
-            ("y = 0.5", "power = 0.5", "plan.toml:42: a line has a y, or a factor and a power of x"),
+            ("y = 0.5", "power = 0.5", "plan.toml:42: a line has either y, or factor and power"),
         ] {
             assert!(PLAN.contains(from), "{from}");
             let refused = parse(&PLAN.replace(from, to)).expect_err(to).to_string();

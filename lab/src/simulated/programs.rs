@@ -1,4 +1,4 @@
-//! A scenario whose flows are those of real programs, over an emulated network.
+//! A scenario with flows of real programs, over an emulated network.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::peers::{self, Peer};
 use crate::plan::parse_bytes;
 use crate::results::Engine;
 
-/// An endless file is larger than what the link can carry meanwhile, by this factor.
+/// An endless file exceeds the capacity of the link during the run by this factor.
 const BEYOND: f64 = 1.1;
 /// The most transfers of one flow.
 const MOST_REPEATS: u32 = 1_000;
@@ -25,7 +25,7 @@ pub struct ProgramCase {
     pub flows: Vec<ProgramFlow>,
     /// The rate of the shared link, if it has one.
     pub rate: Option<Rate>,
-    /// Time from the beginning that is not counted.
+    /// The warm-up, which is not counted.
     pub warm_up: Duration,
 }
 
@@ -38,27 +38,27 @@ pub struct ProgramFlow {
     pub choices: Vec<(String, String)>,
     /// Bytes of the file; if it is endless, more than can arrive.
     pub size: u64,
-    /// Whether it goes on until it is stopped.
+    /// Whether it continues until it is stopped.
     pub endless: bool,
     /// Whether all of its files have to arrive.
     pub has_to_finish: bool,
-    /// When it begins at the earliest.
+    /// The earliest start.
     pub start: Duration,
-    /// Up to how much later it begins.
+    /// The largest random addition to the start.
     pub start_within: Duration,
-    /// When it is ended at the latest.
+    /// The latest time at which it is stopped.
     pub stop: Duration,
     /// The number of transfers, one after the other.
     pub repeat: u32,
 }
 
 impl Scenario {
-    /// Returns whether its flows are those of real programs.
+    /// Returns whether its flows are of real programs.
     pub fn is_emulated(&self) -> bool {
         self.flows.iter().any(|flow| flow.peer.is_some())
     }
 
-    /// Returns what the result depends on.
+    /// Returns the sources on which the result depends.
     pub(crate) fn engine(&self) -> Engine {
         match self.is_emulated() {
             true => Engine::of_peers(self.flows.iter().filter_map(|flow| flow.peer.as_deref())),
@@ -66,7 +66,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the choices of each profile that takes part, each once.
+    /// Returns the choices of each profile involved, each once.
     pub(crate) fn profiles(&self) -> Vec<String> {
         let mut texts = Vec::new();
         for flow in &self.flows {
@@ -79,14 +79,14 @@ impl Scenario {
         texts
     }
 
-    /// Returns the run of its programs, which is ended after `limit`.
+    /// Returns the run of its programs, which is stopped after `limit`.
     ///
     /// # Errors
     /// The first invalid value, with its position.
     pub fn programs(&self, limit: Duration) -> Result<ProgramCase, String> {
         if let Some(background) = self.background.first() {
             let name = &background.name;
-            return Err(format!("{name}: background is simulated only: write a flow with a peer instead"));
+            return Err(format!("{name}: background is simulated only: use a flow with a peer"));
         }
         if self.topology.is_some() {
             return Err("topology is simulated only: programs share one link".to_owned());
@@ -119,23 +119,23 @@ impl FlowText {
         let simulated = simulated.into_iter().chain([
             (self.coding.0 != "none", "coding"),
             (self.handshake.is_some(), "handshake"),
-            (self.told.is_some(), "told"),
+            (self.rate_share.is_some(), "told"),
         ]);
-        if let Some((_, key)) = simulated.into_iter().find(|(is_there, _)| *is_there) {
-            return Err(format!("{key} is for simulated flows: leave it out, or the peer"));
+        if let Some((_, key)) = simulated.into_iter().find(|(is_set, _)| *is_set) {
+            return Err(format!("{key} is for simulated flows: omit it, or the peer"));
         }
-        let name = self.peer_name().ok_or("write a peer, or a profile for every flow")?;
+        let name = self.peer_name().ok_or("no peer: add one, or a profile to every flow")?;
         let peer = peers::named(&name).map_err(|error| error.to_string())?;
         let choices = peers::choices(&name).map_err(|error| error.to_string())?;
-        if peer.must_be_told() && fastest.is_none() {
-            return Err(format!("{} must be told the rate of the link, and that has none: write rate=", peer.name()));
+        if peer.needs_fixed_rate() && fastest.is_none() {
+            return Err(format!("{} needs the rate of the link: add rate=", peer.name()));
         }
         let start = time("start", &self.start.0)?;
         let stop = self.stop.as_ref().map_or(Ok(limit), |stop| time("stop", &stop.0))?;
         let within = self.start_within.as_ref().map(|text| time("start-within", &text.0));
         let start_within = within.transpose()?.unwrap_or_default();
         if start + start_within >= stop || stop > limit {
-            return Err("it is to stop after its start, and before the cap".to_owned());
+            return Err("stop must be after start and before the cap".to_owned());
         }
         let repeat = self.repeat.as_ref().map_or(Ok(1), |repeat| {
             let number = repeat.0.parse().ok().filter(|number| (1..=MOST_REPEATS).contains(number));
@@ -143,9 +143,9 @@ impl FlowText {
         })?;
         let size = match &self.size {
             Some(size) => parse_bytes(&size.0).map_err(|error| error.to_string())?,
-            None if repeat > 1 => return Err("an endless flow is not repeated: write its size".to_owned()),
+            None if repeat > 1 => return Err("an endless flow cannot be repeated: add its size".to_owned()),
             None => {
-                let fastest = fastest.ok_or("without a rate of the link an endless flow has no end: write its size")?;
+                let fastest = fastest.ok_or("an endless flow needs a rate of the link: add rate=, or its size")?;
                 (fastest.bits_per_second() as f64 / 8.0 * (stop - start).as_secs_f64() * BEYOND).ceil() as u64
             }
         };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_differ_have_different_ids() {
+    fn ids_depend_on_all_inputs() {
         let id = |text: &str| parsed(text).expect("it makes sense").cases()[0].id();
         let longer = |text: &str| text.replace("cap = \"60s\"", "cap = \"61s\"");
         for (from, to) in
@@ -235,35 +235,39 @@ mod tests {
         {
             assert_ne!(id(&PLAN.replace(from, to)), id(PLAN), "{to}");
         }
-        assert_eq!(id(&longer(PLAN)), id(PLAN), "a flow ends it");
+        assert_eq!(id(&longer(PLAN)), id(PLAN), "a flow ends the run");
         let endless = PLAN.replace("size = \"1MB\"", "").replace("repeat = 3", "");
         let endless = endless.replace("y = \"harm\"", "y = \"share\"").replace("against = \"tcp\"", "");
-        assert_ne!(id(&longer(&endless)), id(&endless), "its cap is its length");
+        assert_ne!(id(&longer(&endless)), id(&endless), "the cap is its length");
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_with_its_flow() {
+    fn programs_error_names_the_flow() {
         for (from, to, said) in [
-            ("peer = \"tcp-cubic\"", "peer = \"tcp-vegas\"", "cubic: no peer is called 'tcp-vegas'"),
-            ("peer = \"tcp-cubic\"", "peer = \"linux-tcp\"", "cubic: linux-tcp is simulated only: write tcp-cubic"),
+            ("peer = \"tcp-cubic\"", "peer = \"tcp-vegas\"", "cubic: unknown peer 'tcp-vegas'"),
+            ("peer = \"tcp-cubic\"", "peer = \"linux-tcp\"", "cubic: linux-tcp is simulated only: use tcp-cubic"),
             ("peer = \"tcp-cubic\"", "profile = \"linux-tcp\"", "cubic: profile is for simulated flows"),
             ("peer = \"tcp-cubic\"", "profile = \"arq\"", "cubic: profile is for simulated flows"),
             ("repeat = 3", "repeat = 0", "cubic: repeat is \"0\": write a number from 1 to 1000"),
-            ("size = \"1MB\"", "", "cubic: an endless flow is not repeated"),
-            ("start = \"5s\"", "start = \"50s\"", "cubic: it is to stop after its start"),
-            ("stop = \"40s\"", "stop = \"61s\"", "cubic: it is to stop after its start, and before the cap"),
-            ("rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M", "delay=10ms", "ours: without a rate of the link"),
-            ("warm-up = \"20s\"", "warm-up = \"60s\"", "warm-up is not before the cap"),
-            ("against = \"tcp\"", "against = \"udp\"", "there is no series \"udp\" to compare with"),
-            ("y = \"harm\"", "y = \"share\"", "against is of harm: leave it out, or write y = \"harm\""),
-            ("y = \"harm\"", "y = \"overhead\"", "real programs do not tell what y is to show"),
-            ("y = \"harm\"", "y = \"loss-estimate\"", "real programs do not tell what y is to show"),
+            ("size = \"1MB\"", "", "cubic: an endless flow cannot be repeated"),
+            ("start = \"5s\"", "start = \"50s\"", "cubic: stop must be after start"),
+            ("stop = \"40s\"", "stop = \"61s\"", "cubic: stop must be after start and before the cap"),
+            (
+                "rate=20M,delay=10ms,queue=0.5bdp,step=5s:40M",
+                "delay=10ms",
+                "ours: an endless flow needs a rate of the link",
+            ),
+            ("warm-up = \"20s\"", "warm-up = \"60s\"", "warm-up must be before the cap"),
+            ("against = \"tcp\"", "against = \"udp\"", "unknown series \"udp\" in against"),
+            ("y = \"harm\"", "y = \"share\"", "against needs y = \"harm\""),
+            ("y = \"harm\"", "y = \"overhead\"", "y is not available for real programs"),
+            ("y = \"harm\"", "y = \"loss-estimate\"", "y is not available for real programs"),
             (
                 "flows = [\"cubic\"]",
                 "",
-                "harm is of flows with a size: write that of ours, or flows = [...] without it",
+                "harm needs flows with a size: add one to ours, or select flows = [...] without it",
             ),
-            ("against = \"tcp\"", "", "harm is relative to a series: write against"),
+            ("against = \"tcp\"", "", "harm is relative to a series: add against"),
             (
                 "[[series]]",
                 "[[background]]\nname = \"cbr\"\nrate = \"1M\"\n[[series]]",

@@ -29,12 +29,11 @@ pub enum SimQuantity {
     Wire,
     /// Bytes of the symbols sent in excess of those of a flow's object, in percent of them.
     Overhead,
-    /// The most that a flow's receiver held at once of blocks which were neither complete nor decoded, in MB
-    /// (tornado-transfer 2.1).
+    /// The most bytes that a flow's receiver buffered of incomplete blocks, in MB (tornado-transfer 2.1).
     ReceiverMemory,
-    /// The rate at which a flow's sender may send; over time only.
+    /// The sending rate of a flow's sender; over time only.
     SendingRate,
-    /// A sender's loss estimate, in per cent: over time, or its mean over time (lt-tcp 3.1).
+    /// A sender's loss estimate, in percent: over time, or its mean over time (lt-tcp 3.1).
     LossEstimate,
     /// Packets that the queues of the shared link dropped, in both directions: those without room, and CoDel's choice.
     QueueDrops,
@@ -45,8 +44,7 @@ pub enum SimQuantity {
     /// The wait at the shared link that 95 % of the packets did not exceed after the warm-up, in milliseconds.
     #[serde(rename = "queue-p95")]
     QueueP95,
-    /// Mean time that arriving packets of a flow were on their way beyond the least, in milliseconds; over time only,
-    /// of real programs.
+    /// Mean delay of a flow's arriving packets beyond the least, in milliseconds; over time only, of real programs.
     QueueDelay,
     /// The seconds of a flow, relative to their median in another series (Ware 2019).
     Harm,
@@ -97,13 +95,12 @@ impl SimQuantity {
         matches!(self, Self::SendingRate | Self::QueueDelay)
     }
 
-    /// Returns whether only the engine itself knows it, and not what it sends it through: real programs do not tell.
+    /// Returns whether only the engine knows it, so that it is not available for real programs.
     pub const fn is_of_engine(self) -> bool {
         matches!(self, Self::SendingRate | Self::LossEstimate | Self::Overhead | Self::ReceiverMemory)
     }
 
-    /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run was ended before it was
-    /// known.
+    /// Returns the value of flow number `flow` of a run, or of the run; a bound if the run ended before it was known.
     pub fn of(self, record: &SimRecord, flow: usize) -> Option<Bound> {
         let one = || record.flows.get(flow);
         let exact = |value: f64| value.is_finite().then_some(Bound::Exactly(value));
@@ -137,7 +134,7 @@ impl SimQuantity {
     }
 }
 
-/// Returns the seconds of a flow; `None` if it did not have to end, and has not.
+/// Returns the seconds of a flow; `None` if it is endless and has not ended.
 fn seconds(record: &SimRecord, flow: usize) -> Option<Bound> {
     match record.flows.get(flow)?.seconds {
         Some(seconds) => Some(Bound::Exactly(seconds)),
@@ -160,7 +157,7 @@ fn size(record: &SimRecord, flow: usize) -> Option<f64> {
     parse_bytes(&size.0).ok().map(|bytes| bytes as f64)
 }
 
-/// Returns the goodput in Mbit/s, of the written part if the flow did not end; `None` if it did not have to.
+/// Returns the goodput in Mbit/s, of the written part if the flow did not end; `None` if it is endless.
 fn goodput(record: &SimRecord, number: usize) -> Option<f64> {
     let flow = record.flows.get(number)?;
     let seconds = flow.seconds.or_else(|| has_to_finish(record, number).then_some(record.case.cap_seconds))?;
@@ -171,7 +168,7 @@ fn has_to_finish(record: &SimRecord, flow: usize) -> bool {
     record.case.scenario.flows.get(flow).is_some_and(FlowText::has_to_finish)
 }
 
-/// Returns a flow's throughput after the warm-up, as a part of what the shared link could carry.
+/// Returns a flow's throughput after the warm-up, as a share of the capacity of the shared link.
 fn share(record: &SimRecord, flow: &FlowRecord) -> Option<f64> {
     Some(flow.throughput? / record.case.scenario.rate()?)
 }
@@ -182,7 +179,7 @@ fn together(record: &SimRecord) -> Vec<f64> {
     let span = record.case.span_seconds;
     let starts = record.flows.iter().map(|flow| flow.arrived.iter().position(|bytes| *bytes > 0).unwrap_or(usize::MAX));
     let ends = record.flows.iter().map(|flow| flow.ended_at.map_or(usize::MAX, |end| (end / span) as usize));
-    // The span in which a flow starts is not a whole one for it.
+    // The span in which a flow starts is incomplete.
     let (start, end) = (starts.max().unwrap_or(0).saturating_add(1), ends.min().unwrap_or(0));
     let whole = if start < end { start..end } else { 0..usize::MAX };
     let of = |flow: &FlowRecord| {
@@ -200,7 +197,7 @@ mod tests {
     use Bound::{AtLeast, Exactly};
 
     #[test]
-    fn numbers_of_a_run() {
+    fn quantities_of_a_run() {
         // 1 MB in 2 s, and half of one in 60 s; 100 bytes a span each, but the second has 50 in the fourth.
         let mut record = record();
         let of = |record: &SimRecord, quantity: SimQuantity, flow| quantity.of(record, flow);
@@ -210,7 +207,7 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Wire, 0), Some(Exactly(1.1)));
         let overhead = of(&record, SimQuantity::Overhead, 0).expect("it finished").value();
         assert!((overhead - 5.0).abs() < 1e-9, "{overhead}");
-        assert_eq!(of(&record, SimQuantity::Overhead, 1), None, "what it takes in the end is not known");
+        assert_eq!(of(&record, SimQuantity::Overhead, 1), None, "its final overhead is not known");
         assert_eq!(of(&record, SimQuantity::ReceiverMemory, 0), Some(Exactly(0.25)));
         assert_eq!(SimQuantity::LossEstimate.course(&record.flows[0]), Some(&[20.0, 10.0][..]));
         assert_eq!(of(&record, SimQuantity::QueueDrops, 0), Some(Exactly(5.0)));
@@ -218,7 +215,7 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::LossEstimate, 1), None, "none is known");
         let slow = 0.5 * 8.0 / 60.0;
         assert_eq!(of(&record, SimQuantity::Jain, 0), Some(Exactly(sim::jain(&[4.0, slow]))));
-        // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only whole one.
+        // The first starts in span 0 and ends in span 3, the second starts in span 1: 2 is the only complete one.
         assert_eq!(of(&record, SimQuantity::JainTogether, 0), Some(Exactly(sim::jain(&[100.0, 25.0]))));
         // 2 s, and the cap of 60 s as a bound, for 1 MB each.
         assert_eq!(of(&record, SimQuantity::MeanSeconds, 0), Some(AtLeast(31.0)));
@@ -231,7 +228,7 @@ mod tests {
         assert_eq!(of(&record, SimQuantity::Share, 1), Some(Exactly(0.25)));
         assert_eq!(of(&record, SimQuantity::QueueP95, 0), Some(Exactly(7.5)));
         record.flows[1].written = 0;
-        assert_eq!(of(&record, SimQuantity::Wire, 1), None, "nothing came");
+        assert_eq!(of(&record, SimQuantity::Wire, 1), None, "no arrivals");
         record.case.scenario.flows[1].size = None;
         for quantity in [
             SimQuantity::Seconds,
@@ -245,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_what_the_link_carries_after_the_warm_up() {
+    fn share_is_of_the_link_after_the_warm_up() {
         let mut record = emulated(record());
         let of = |quantity: SimQuantity, flow| quantity.of(&record, flow).map(Bound::value);
         assert_eq!([0, 1].map(|flow| of(SimQuantity::Share, flow)), [Some(0.3), Some(0.2)], "of 50 Mbit/s");

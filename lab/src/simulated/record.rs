@@ -8,12 +8,12 @@ use sim::{Ending, SharedOutcome};
 
 use super::Scenario;
 use crate::peers::TimedSpan;
-use crate::results::{Made, RecordedVerdict, StoreOf, TRIES, is_stale};
+use crate::results::{Origin, RecordedVerdict, StoreOf, TRIES, is_stale};
 
 /// The records of runs with flows in one directory.
 pub type SimStore = StoreOf<SimRecord>;
 
-/// Everything that one run depends on.
+/// All inputs of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimCase {
     /// Name of the plan.
@@ -26,18 +26,18 @@ pub struct SimCase {
     pub point: String,
     /// The scenario.
     pub scenario: Scenario,
-    /// Seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Length of the spans for which the arriving bytes are stored.
     pub span_seconds: f64,
-    /// Seconds after which the run is ended, of virtual time if it is simulated.
+    /// Seconds after which the run is stopped, of virtual time if it is simulated.
     pub cap_seconds: f64,
 }
 
 /// One run: its case and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimRecord {
-    /// Version of this form: [`crate::results::SCHEMA`].
+    /// Version of the format: [`crate::results::SCHEMA`].
     pub schema: u32,
     /// [`SimCase::id`].
     pub id: String,
@@ -47,12 +47,12 @@ pub struct SimRecord {
     pub date: String,
     /// Version of the program: another engine may behave differently.
     pub version: String,
-    /// What made it; not known of older ones.
+    /// Its origin; absent from older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<Origin>,
     /// Seconds of real time that it took.
     pub took_seconds: f64,
-    /// How it ended.
+    /// Its end.
     pub ending: SimEnding,
     /// The flows, in the order of the plan.
     pub flows: Vec<FlowRecord>,
@@ -67,7 +67,7 @@ pub struct SimRecord {
     pub random_drops: u64,
     /// Packets that all nodes sent.
     pub packets: u64,
-    /// What is known only of a run of real programs.
+    /// The data of a run of real programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<EmulationRecord>,
 }
@@ -85,11 +85,11 @@ pub struct EmulationRecord {
     pub verdict: RecordedVerdict,
     /// Release of the kernel, as `uname -r` prints it.
     pub kernel: String,
-    /// How packets entered and left the emulator.
+    /// The kind of ports of the emulator.
     pub back_end: String,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SimEnding {
@@ -100,7 +100,7 @@ pub enum SimEnding {
     /// A flow ended without its object before that: its profile or its program gave up, or its path was dead.
     GaveUp,
     /// A host kept the network busy without letting time pass, or the received object differs from the sent one: a
-    /// fault of the engine, or of a program.
+    /// defect of the engine, or of a program.
     Failed,
 }
 
@@ -111,18 +111,18 @@ pub struct FlowRecord {
     pub name: String,
     /// From its first packet to its last byte at the receiver.
     pub seconds: Option<f64>,
-    /// When that was, since the start of the run.
+    /// The time of the last byte since the start of the run.
     pub ended_at: Option<f64>,
     /// Bytes of the object that have arrived.
     pub written: u64,
     /// IP bits that arrived at its receiver after the warm-up, in Mbit/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<f64>,
-    /// IP bytes that both sides sent.
+    /// IP bytes that both hosts sent.
     pub wire_bytes: u64,
     /// Packets that the sender sent.
     pub packets_sent: u64,
-    /// Packets that the sender declared lost; of a real program those that did not arrive by the end.
+    /// Packets that the sender declared lost; for a real program those that did not arrive by the end.
     pub packets_lost: u64,
     /// Mean over time of the sender's loss estimate, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,35 +130,35 @@ pub struct FlowRecord {
     /// Bytes of the symbols that it sent, of every kind.
     #[serde(default)]
     pub symbol_bytes: u64,
-    /// The most bytes of symbols that the receiver held at once for blocks which were neither complete nor decoded.
+    /// The most bytes of symbols that the receiver buffered for incomplete blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_bytes: Option<u64>,
     /// Seconds that encoding and decoding took in the model.
     pub coding_seconds: [f64; 2],
     /// IP bytes that arrived in each span.
     pub arrived: Vec<u64>,
-    /// The sender's rate where each span began, in Mbit/s.
+    /// The sender's rate at the start of each span, in Mbit/s.
     #[serde(default)]
     pub rate: Vec<f64>,
-    /// Its loss estimate there, in percent.
+    /// Its loss estimate at these times, in percent.
     #[serde(default)]
     pub loss: Vec<f64>,
-    /// What is known only of a real program.
+    /// The data of a real program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramRecord>,
 }
 
-/// A flow of a real program, as the emulator and the program itself saw it.
+/// A flow of a real program, as observed by the emulator and the program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRecord {
     /// Seconds of each transfer that ended, from one end of the clock to the other.
     pub transfers: Vec<f64>,
     /// IP bytes that arrived at the sender in each span.
     pub returned: Vec<u64>,
-    /// Mean time in each span that arriving packets were on their way beyond the least, in milliseconds: mostly that in
-    /// queues. Zero if none arrived.
+    /// Mean delay of arriving packets in each span beyond the least, in milliseconds: mostly waits in queues. Zero if
+    /// none arrived.
     pub delay_ms: Vec<f64>,
-    /// Version of each program that took part, by its name.
+    /// Version of each program involved, by its name.
     pub versions: BTreeMap<String, String>,
     /// Congestion control, as the kernel reports it for its own TCP.
     pub congestion: Option<String>,
@@ -166,12 +166,12 @@ pub struct ProgramRecord {
     pub encrypted: bool,
     /// The events that start and end the clock.
     pub clock: TimedSpan,
-    /// Why it gave up, in one line.
+    /// The reason for giving up, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// The ids of a scenario's runs: what they have in common is written and hashed once.
+/// The ids of a scenario's runs: their common part is written and hashed once.
 pub(super) struct Ids {
     before: blake3::Hasher,
     after: String,
@@ -198,8 +198,8 @@ impl Ids {
 }
 
 impl SimCase {
-    /// Returns 16 hexadecimal digits that are the same for the same run, whatever plan or sweep it belongs to. The cap
-    /// is excluded, unless every run goes on to it: one that finished is not repeated when more time is given.
+    /// Returns 16 hexadecimal digits that identify the run, independent of its plan and sweep. The cap
+    /// is excluded, unless every run lasts to it: a finished run is not repeated when more time is given.
     pub fn id(&self) -> String {
         Ids::of(&self.scenario, self.span_seconds, self.cap_seconds).of_seed(self.seed)
     }
@@ -217,13 +217,13 @@ impl SimRecord {
         self.emulation.as_ref().is_none_or(|emulation| emulation.verdict.is_valid())
     }
 
-    /// Returns whether another build made it than the present one.
+    /// Returns whether another build made it.
     pub fn is_stale(&self) -> bool {
         is_stale(self.made.as_ref(), self.case.scenario.engine())
     }
 
-    /// Returns whether its case needs no further run with this cap: this one is valid, and ended or had at least the
-    /// present cap. A program that gives up may do so by accident until there are no attempts left.
+    /// Returns whether its case needs no further run with this cap: this one is valid, and ended or had at least this
+    /// cap. Giving up counts as accidental until no attempts are left.
     pub fn settles(&self, cap_seconds: f64) -> bool {
         let is_last = self.emulation.as_ref().is_none_or(|emulation| emulation.attempt >= TRIES);
         self.is_valid()
@@ -242,7 +242,7 @@ impl SimRecord {
         let ending = match outcome.ending {
             Ending::Stalled => SimEnding::Failed,
             _ if outcome.flows.iter().any(is_wrong) => SimEnding::Failed,
-            // One without end that ends has left the link to the others, as among real programs.
+            // An endless flow that ends has left the link to the others, as among real programs.
             _ if texts.clone().any(|(text, flow)| !text.has_to_finish() && flow.gave_up) => SimEnding::GaveUp,
             _ if texts.clone().all(|(text, flow)| !text.has_to_finish() || flow.completed.is_some()) => {
                 SimEnding::Finished
@@ -268,8 +268,8 @@ impl SimRecord {
             loss: flow.course.iter().map(|moment| rounded(moment.loss * 100.0)).collect(),
             program: None,
         });
-        // The shared link is the first of a dumbbell; a graph has many, and those that join hosts to it drop nothing
-        // unless the plan says so.
+        // The shared link is the first of a dumbbell; a graph has many, and those of the hosts drop nothing unless the
+        // plan says so.
         let shared = if case.scenario.topology.is_some() { outcome.links.len() } else { 1 };
         let (queue_drops, random_drops) = drops(outcome.links.iter().take(shared).flatten());
         Self {
@@ -291,7 +291,7 @@ impl SimRecord {
     }
 }
 
-/// Returns the packets that a queue, full or governed by CoDel, and chance dropped on some links.
+/// Returns the packets dropped on some links by queues, full or with CoDel, and at random.
 pub(crate) fn drops<'a>(links: impl Iterator<Item = &'a LinkStats>) -> (u64, u64) {
     links.fold((0, 0), |(queue, random), stats| {
         let of_queue = stats.dropped_queue_full.packets + stats.dropped_codel.packets;
@@ -385,7 +385,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_id_is_that_of_the_run() {
+    fn sim_case_id_depends_on_the_run_only() {
         let case = record().case;
         let id = case.id();
         for same in [
@@ -400,8 +400,8 @@ pub(super) mod tests {
         let mut endless = case.clone();
         endless.scenario.flows.iter_mut().for_each(|flow| flow.size = None);
         let shorter = SimCase { cap_seconds: 5.0, ..endless.clone() };
-        assert_ne!(shorter.id(), endless.id(), "its cap is its length");
-        // Stored records are found by ids that were made of the whole content.
+        assert_ne!(shorter.id(), endless.id(), "the cap is its length");
+        // Stored records are found by ids of the full content.
         let hashed = |content: Vec<u8>| blake3::hash(&content).to_hex()[..16].to_owned();
         let content = |case: &SimCase| ("simulated", case.scenario.clone(), case.seed, case.span_seconds);
         assert_eq!(id, hashed(serde_json::to_vec(&content(&case)).expect("JSON")));
@@ -417,7 +417,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn records_read_back_and_settle_cases() {
+    fn sim_record_round_trip_and_settles() {
         let mut record = record();
         let text = serde_json::to_string(&record).expect("JSON");
         assert_eq!(serde_json::from_str::<SimRecord>(&text).expect("it reads back"), record);

@@ -15,7 +15,7 @@ use jiff::{Timestamp, Unit};
 use super::{FlowRecord, FlowText, SimCase, SimEnding, SimPlan, SimRecord, SimStore};
 use crate::exit::{Code, Failure};
 use crate::output::{say, warn};
-use crate::results::{Maker, PLAN, TRIES, keep, open};
+use crate::results::{OriginBuilder, PLAN, TRIES, keep, open};
 use crate::runner::{Measure, MeasureError, RunOptions, StopFlag, absent, guarded};
 use crate::tables::Outlook;
 
@@ -51,16 +51,18 @@ pub(crate) fn run(
     }
     let make = |case: SimCase, made: &mut dyn FnMut(SimRecord)| match is_emulated {
         true => emulate(&case, measure, stop, made),
-        false => simulate(case).map(made).map_err(|message| Unmade { code: Code::Invalid, message, ends_all: false }),
+        false => {
+            simulate(case).map(made).map_err(|message| UnsettledCase { code: Code::Invalid, message, ends_all: false })
+        }
     };
-    let maker = Maker::new(&plan.file)?;
+    let maker = OriginBuilder::new(&plan.file)?;
     let cases = left(cases, store.records(), how.stale);
     let account = all(cases, how.jobs.get(), (&mut store, &maker), stop, &make)?;
     say(&format!("{}\n", directory.display()));
     Ok(account)
 }
 
-/// Returns the cases that no record settles. With `stale` those do not that another build has made.
+/// Returns the cases that no record settles. With `stale`, records of another build do not.
 fn left(cases: Vec<SimCase>, records: &[SimRecord], stale: bool) -> VecDeque<SimCase> {
     let mut by_id: HashMap<&str, Vec<&SimRecord>> = HashMap::new();
     for record in records {
@@ -73,7 +75,7 @@ fn left(cases: Vec<SimCase>, records: &[SimRecord], stale: bool) -> VecDeque<Sim
     cases.into_iter().filter(is_new).collect()
 }
 
-/// Returns what is left of a plan.
+/// Returns the remaining work of a plan.
 pub(crate) fn outlook(plan: &SimPlan, records: &[SimRecord], jobs: NonZeroUsize) -> Outlook {
     let cap = plan.cap.as_secs_f64();
     let done: HashSet<&str> =
@@ -83,7 +85,7 @@ pub(crate) fn outlook(plan: &SimPlan, records: &[SimRecord], jobs: NonZeroUsize)
     Outlook { settled, total: ids.len(), ..seconds(plan, ids.len() - settled, jobs.get(), records) }
 }
 
-/// Returns the seconds that so many cases take.
+/// Returns the seconds for this number of cases.
 fn seconds(plan: &SimPlan, cases: usize, jobs: usize, records: &[SimRecord]) -> Outlook {
     if plan.base.is_emulated() {
         let most = cases as f64 * plan.cap.as_secs_f64() / jobs as f64;
@@ -95,28 +97,28 @@ fn seconds(plan: &SimPlan, cases: usize, jobs: usize, records: &[SimRecord]) -> 
 }
 
 /// Makes the runs of a case, until one of them settles it.
-type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), Unmade> + Sync + 'a;
+type Make<'a> = dyn Fn(SimCase, &mut dyn FnMut(SimRecord)) -> Result<(), UnsettledCase> + Sync + 'a;
 
 /// A case without a run that settles it.
-struct Unmade {
+struct UnsettledCase {
     code: Code,
     message: String,
-    /// No other case would fare better.
+    /// Whether all other cases would fail too.
     ends_all: bool,
 }
 
-/// What a thread reports.
+/// A report of a thread.
 enum News {
-    Made(Box<SimRecord>),
-    /// It goes on to the next case.
-    Next(Result<(), Unmade>),
+    Origin(Box<SimRecord>),
+    /// The thread continues with the next case.
+    Next(Result<(), UnsettledCase>),
 }
 
 /// Runs the cases on `jobs` threads, and stores every record as it arrives.
 fn all(
     cases: VecDeque<SimCase>,
     jobs: usize,
-    (store, maker): (&mut SimStore, &Maker),
+    (store, maker): (&mut SimStore, &OriginBuilder),
     stop: &StopFlag,
     make: &Make<'_>,
 ) -> Result<u8, Failure> {
@@ -133,8 +135,8 @@ fn all(
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
                 while let Some(case) = next() {
-                    // There is no receiver any more when results cannot be stored.
-                    let made = make(case, &mut |record| drop(sender.send(News::Made(Box::new(record)))));
+                    // The receiver is gone when results cannot be stored.
+                    let made = make(case, &mut |record| drop(sender.send(News::Origin(Box::new(record)))));
                     if sender.send(News::Next(made)).is_err() {
                         break;
                     }
@@ -145,7 +147,7 @@ fn all(
         let mut done = 0;
         for news in results {
             match news {
-                News::Made(mut record) => {
+                News::Origin(mut record) => {
                     let scenario = &record.case.scenario;
                     record.made = Some(maker.made(scenario.engine(), scenario.profiles()));
                     warn(&format!("{} of {total}: {}", done + 1, line(&record)));
@@ -168,19 +170,19 @@ fn all(
         }
         Ok::<(), Failure>(())
     })?;
-    if stop.is_set() && (code == Code::Interrupted || some_are_left(&agenda)) {
-        warn("stopped: the same command goes on");
+    if stop.is_set() && (code == Code::Interrupted || has_unstarted(&agenda)) {
+        warn("stopped: run the same command to resume");
         return Ok(Code::Interrupted as u8);
     }
     Ok(code as u8)
 }
 
-/// Returns whether runs are left that were not begun.
-fn some_are_left(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
+/// Returns whether unstarted runs are left.
+fn has_unstarted(agenda: &Mutex<VecDeque<SimCase>>) -> bool {
     !agenda.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
 }
 
-/// Makes one run in the simulator; returns why there is no record of it if the engine is at fault.
+/// Makes one run in the simulator; the error is a defect of the engine.
 fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let label = case.label();
     let [span, cap] = [case.span_seconds, case.cap_seconds].map(Duration::from_secs_f64);
@@ -188,7 +190,7 @@ fn simulate(case: SimCase) -> Result<SimRecord, String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         case.scenario.case(case.seed, span, cap)?.run(case.seed).map_err(|error| error.to_string())
     }));
-    let outcome = outcome.unwrap_or_else(|_| Err("the engine broke".to_owned()));
+    let outcome = outcome.unwrap_or_else(|_| Err("internal error: the engine panicked".to_owned()));
     let outcome = outcome.map_err(|error| format!("{label}: {error}"))?;
     Ok(SimRecord::of(case, &outcome, now(), start.elapsed().as_secs_f64()))
 }
@@ -198,15 +200,15 @@ pub(crate) fn now() -> String {
     Timestamp::now().round(Unit::Second).unwrap_or_default().to_string()
 }
 
-/// Makes a run with real programs, and repeats one that is invalid or in which a program gave up.
+/// Makes a run with real programs, and repeats invalid runs and those in which a program gave up.
 fn emulate(
     case: &SimCase,
     measure: &dyn Measure,
     stop: &StopFlag,
     made: &mut dyn FnMut(SimRecord),
-) -> Result<(), Unmade> {
+) -> Result<(), UnsettledCase> {
     let unmade = |code, message: &dyn Display| {
-        Err(Unmade { code, message: format!("{}: {message}", case.label()), ends_all: false })
+        Err(UnsettledCase { code, message: format!("{}: {message}", case.label()), ends_all: false })
     };
     let mut why = "no valid run";
     for attempt in 1..=TRIES {
@@ -221,7 +223,7 @@ fn emulate(
             }
             Err(MeasureError::Stopped) => return unmade(Code::Interrupted, &"stopped"),
             Err(MeasureError::Machine(error)) => {
-                return unmade(Code::Lacking, &error).map_err(|unmade| Unmade { ends_all: true, ..unmade });
+                return unmade(Code::Lacking, &error).map_err(|unmade| UnsettledCase { ends_all: true, ..unmade });
             }
             Err(MeasureError::Absent(install)) => return unmade(Code::Lacking, &install),
             Err(MeasureError::Run(error)) if attempt == TRIES => return unmade(Code::Invalid, &error),
@@ -261,7 +263,7 @@ fn line(record: &SimRecord) -> String {
     if record.is_valid() { line } else { format!("{line}; INVALID") }
 }
 
-/// Returns what became of each flow: `near 12.3 s, far not finished`.
+/// Returns the outcome of each flow: `near 12.3 s, far not finished`.
 pub(crate) fn ended(record: &SimRecord) -> String {
     let gave_up = |flow: &FlowRecord| match &flow.program {
         Some(program) => program.failure.is_some(),
@@ -276,7 +278,7 @@ pub(crate) fn ended(record: &SimRecord) -> String {
     record.case.scenario.flows.iter().zip(&record.flows).map(flow).collect::<Vec<_>>().join(", ")
 }
 
-/// Iterates over why programs gave up, and why the run is not valid.
+/// Iterates over the reasons why programs gave up, and why the run is invalid.
 pub(crate) fn reasons(record: &SimRecord) -> impl Iterator<Item = &str> {
     let failures = record.flows.iter().filter_map(|flow| flow.program.as_ref()?.failure.as_deref());
     let reasons = record.emulation.iter().flat_map(|emulation| emulation.verdict.reasons.iter().map(String::as_str));
@@ -300,16 +302,16 @@ mod tests {
         }
 
         fn measure(&self, _case: &LinkCase, _stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
-            panic!("no link is measured here")
+            panic!("unexpected measurement of a link")
         }
 
         fn measure_flows(&self, _case: &SimCase, _attempt: u32, _stop: &StopFlag) -> Result<SimRecord, MeasureError> {
-            panic!("as if it had a fault")
+            panic!("a simulated defect")
         }
     }
 
     #[test]
-    fn a_measurement_that_breaks_leaves_the_other_cases() {
+    fn panic_in_a_case_keeps_the_others() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut store: SimStore = open(directory.path()).expect("a new directory");
         let stop = StopFlag::default();
@@ -322,16 +324,16 @@ mod tests {
             }
         };
         let plan = tempfile::NamedTempFile::new().expect("a file");
-        let maker = Maker::new(plan.path()).expect("a plan");
+        let maker = OriginBuilder::new(plan.path()).expect("a plan");
         let code =
             all([first, second.clone()].into(), 1, (&mut store, &maker), &stop, &make).expect("results are stored");
         assert_eq!(code, Code::Invalid as u8);
         assert_eq!(store.records().iter().map(|record| record.case.clone()).collect::<Vec<_>>(), [second]);
     }
 
-    /// Half of all chunks cannot be decoded, and none is mended (ttp §I).
+    /// Half of all chunks cannot be decoded, and none is repaired (ttp §I).
     #[test]
-    fn a_flow_that_gives_up_is_told_from_one_that_takes_too_long() {
+    fn gave_up_differs_from_not_finished() {
         let scenario: Scenario = toml::from_str(
             r#"
             link = "rate=20M,delay=5ms,loss=10%"
@@ -351,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_without_end_may_give_up_too() {
+    fn endless_flow_may_give_up() {
         let scenario: Scenario = toml::from_str(
             r#"
             link = "rate=8M,delay=5ms,queue=30KB,down=3s..200s"
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_codel_drops_are_drops_of_the_queue() {
+    fn codel_drops_are_queue_drops() {
         let scenario: Scenario = toml::from_str(
             r#"
             link = "rate=8M,delay=5ms,codel=5ms:100ms"
@@ -383,11 +385,11 @@ mod tests {
             record.queue_drops,
             record.random_drops
         );
-        assert!(record.queue_drops >= record.flows[0].packets_lost, "nothing else drops: {:?}", record.flows[0]);
+        assert!(record.queue_drops >= record.flows[0].packets_lost, "only the queue drops: {:?}", record.flows[0]);
     }
 
     #[test]
-    fn flows_without_end_share_the_link_to_the_cap() {
+    fn endless_flows_share_the_link_to_the_cap() {
         let scenario: Scenario = toml::from_str(
             r#"
             link = "rate=8M,delay=5ms,queue=30KB"
@@ -399,10 +401,10 @@ mod tests {
         .expect("a scenario");
         let mut case = SimCase { scenario, cap_seconds: 15.0, ..record().case };
         let record = simulate(case.clone()).expect("it runs");
-        assert_eq!(record.ending, SimEnding::Finished, "the one that stops has stopped");
+        assert_eq!(record.ending, SimEnding::Finished, "the stopped flow has ended");
         let of = |record: &SimRecord, quantity: SimQuantity, flow| quantity.of(record, flow).expect("known").value();
         let [cubic, late] = [0, 1].map(|flow| of(&record, SimQuantity::Share, flow));
-        // In any 10 s the link finishes at most what it carries in them and one packet that it had begun before, of at
+        // In any 10 s the link finishes at most its capacity and one packet begun before, of at
         // most 1500 B; each throughput is rounded to 1 kbit/s.
         let most = 1.0 + (1_500.0 * 8e-6 / 10.0 + 2.0 * 0.0005) / 8.0;
         assert!(0.02 < late && late < 0.3 && cubic + late > 0.9 && cubic + late <= most, "{cubic} {late}");

@@ -20,7 +20,7 @@ use crate::program::simulated_profile;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scenario {
-    /// The link that all share, in the text form of links; with a topology, what its links have in common.
+    /// The link that all share, in the text form of links; with a topology, the common part of its links.
     pub link: String,
     /// The network between the hosts, if it is not one link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Scenario {
     /// Background traffic.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundText>,
-    /// The time from which on throughput and waits are counted; without it, from the start.
+    /// The time after which throughput and waits are counted; by default from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<Text>,
 }
@@ -52,28 +52,29 @@ pub struct FlowText {
     /// Changed choices of the profile, by their keys.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Text>,
-    /// Its sender's rate, as a share of that of the slowest link on its path.
+    /// Its sender's rate, as a share of the rate of the slowest link on its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Text>,
-    /// Bytes of the object; without it, the flow goes on until it is stopped.
+    #[serde(rename = "told")]
+    pub rate_share: Option<Text>,
+    /// Bytes of the object; without it, the flow continues until it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Text>,
     /// When it begins.
     #[serde(default = "at_once")]
     pub start: Text,
-    /// Up to how much later, drawn from the seed.
+    /// The largest addition to the start, drawn from the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<Text>,
-    /// When it is ended, finished or not.
+    /// When it is stopped, finished or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Text>,
-    /// How often a real flow sends its object, one after the other; default once.
+    /// Number of consecutive transfers of a real flow; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Text>,
     /// Parallel connections, each with an equal part.
     #[serde(default = "one")]
     pub connections: Text,
-    /// How long coding takes.
+    /// The time for coding.
     #[serde(default = "no_time")]
     pub coding: Text,
     /// Whether a simulated flow's time includes its handshake: `counted`, which is the default, or `done`.
@@ -97,7 +98,7 @@ pub struct BackgroundText {
     pub set: BTreeMap<String, Text>,
 }
 
-/// A value of a plan: text, although a number may be written without quotes.
+/// A value of a plan: text, or a number without quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "ValueText", into = "String")]
 pub struct Text(pub String);
@@ -138,7 +139,7 @@ fn no_time() -> Text {
     Text("none".to_owned())
 }
 
-/// The path that names every flow at once.
+/// The path of all flows.
 const ALL: &str = "flows";
 /// The path of the network, if it is not one link.
 const TOPOLOGY: &str = "topology";
@@ -164,7 +165,7 @@ impl Scenario {
     }
 
     fn put_at(&mut self, path: &str, place: &str, key: Option<&str>, value: &str) -> Result<(), String> {
-        let Some(key) = key else { return Err(self.nowhere(path)) };
+        let Some(key) = key else { return Err(self.unknown_path(path)) };
         let mut found = false;
         for flow in self.flows.iter_mut().filter(|flow| place == ALL || flow.name == place) {
             found = true;
@@ -174,13 +175,13 @@ impl Scenario {
             found = true;
             background.set.insert(key.to_owned(), Text(value.to_owned()));
         }
-        if found { Ok(()) } else { Err(self.nowhere(path)) }
+        if found { Ok(()) } else { Err(self.unknown_path(path)) }
     }
 
-    fn nowhere(&self, path: &str) -> String {
+    fn unknown_path(&self, path: &str) -> String {
         let names = self.flows.iter().map(|flow| &flow.name).chain(self.background.iter().map(|other| &other.name));
         let names: Vec<&str> = names.map(String::as_str).collect();
-        format!("{path:?} leads nowhere: write link.KEY, access.KEY, flows.KEY, or KEY of one of {}", names.join(", "))
+        format!("unknown path {path:?}: write link.KEY, access.KEY, flows.KEY, or KEY of one of {}", names.join(", "))
     }
 
     /// Reads the file of its topology, if it has one, beside that of the plan.
@@ -191,7 +192,7 @@ impl Scenario {
         self.topology.as_mut().map_or(Ok(()), |topology| topology.load(plan))
     }
 
-    /// Returns the case to simulate with this seed, on which the network may depend.
+    /// Returns the case to simulate with this seed.
     ///
     /// # Errors
     /// The first invalid value, with its position.
@@ -212,19 +213,19 @@ impl Scenario {
         Ok(case)
     }
 
-    /// Returns the time that is not counted, in a run of at most this length.
+    /// Returns the warm-up in a run of at most this length.
     ///
     /// # Errors
-    /// No time, or one that leaves nothing.
+    /// Not a time, or not before the cap.
     pub fn warm_up(&self, limit: Duration) -> Result<Duration, String> {
         let warm_up = self.warm_up.as_ref().map_or(Ok(Duration::ZERO), |text| time("warm-up", &text.0))?;
         if warm_up >= limit {
-            return Err("warm-up is not before the cap: write less".to_owned());
+            return Err("warm-up must be before the cap".to_owned());
         }
         Ok(warm_up)
     }
 
-    /// Returns whether a run goes on to its cap, since no flow has a size.
+    /// Returns whether a run lasts to its cap, since no flow has a size.
     pub fn is_endless(&self) -> bool {
         self.flows.iter().all(|flow| flow.size.is_none())
     }
@@ -268,10 +269,10 @@ impl Scenario {
         if let Some(name) =
             ["link", "access", TOPOLOGY, ALL].into_iter().find(|name| sides.iter().any(|side| side.name == *name))
         {
-            return Err(format!("{name} has a meaning of its own in paths: give the flow another name"));
+            return Err(format!("{name} is reserved in paths: rename the flow"));
         }
         if sides.iter().any(|side| side.name.is_empty()) {
-            return Err("a flow is without a name: paths and pictures need one".to_owned());
+            return Err("a flow has no name: add one, for paths and pictures".to_owned());
         }
         Ok(sides)
     }
@@ -292,11 +293,11 @@ impl FlowText {
         match key.split_once('.').map_or((key, None), |(place, key)| (place, Some(key))) {
             ("profile", None) => {
                 self.profile = Some(value.to_owned());
-                // They were choices of another profile.
+                // The choices were of another profile.
                 self.set.clear();
-                self.told = None;
+                self.rate_share = None;
             }
-            ("told", None) => self.told = Some(text()),
+            ("told", None) => self.rate_share = Some(text()),
             ("peer", None) => {
                 self.peer = Some(value.to_owned());
                 self.set.clear();
@@ -312,14 +313,14 @@ impl FlowText {
             ("sender", key) => put_link(&mut self.sender.0, key, value),
             ("receiver", key) => put_link(&mut self.receiver.0, key, value),
             _ => {
-                // Another algorithm does not have the numbers of the previous one.
+                // The numbers were of another algorithm.
                 self.set.retain(|other, _| other.strip_prefix(key).is_none_or(|rest| !rest.starts_with('.')));
                 self.set.insert(key.to_owned(), text());
             }
         }
     }
 
-    /// Returns whether the whole object has to arrive.
+    /// Returns whether the complete object has to arrive.
     pub(super) fn has_to_finish(&self) -> bool {
         self.size.is_some() && self.stop.is_none()
     }
@@ -331,9 +332,9 @@ impl FlowText {
     }
 
     fn build(&self, pair: HostPair, topology: &Topology) -> Result<Flow, String> {
-        let name = self.profile.as_deref().ok_or("write profile, or a peer for every flow")?;
+        let name = self.profile.as_deref().ok_or("no profile: add one, or a peer to every flow")?;
         if self.peer.is_some() || self.repeat.is_some() {
-            return Err("peer and repeat are for real flows: leave them out".to_owned());
+            return Err("peer and repeat are for real flows: omit them".to_owned());
         }
         let size = self.size.as_ref().map(|text| parse_bytes(&text.0));
         let within = self.start_within.as_ref().map(|text| time("start-within", &text.0));
@@ -341,8 +342,10 @@ impl FlowText {
         let connections = self.connections.0.parse().ok().filter(|number| (1..=256).contains(number));
         Ok(Flow {
             pair,
-            profile: match &self.told {
-                Some(told) => profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(told, pair, topology)?)]))?,
+            profile: match &self.rate_share {
+                Some(share) => {
+                    profile(name, self.set.iter().chain([(&RATE.to_owned(), &rate(share, pair, topology)?)]))?
+                }
                 None => profile(name, self.set.iter())?,
             },
             size: size.transpose().map_err(|error| error.to_string())?,
@@ -366,15 +369,15 @@ impl FlowText {
     }
 }
 
-/// The choice that a flow's `told` makes.
+/// The choice set by a flow's `told`.
 const RATE: &str = "congestion.rate";
 
 /// Returns a share of the rate of the slowest link on a path.
-fn rate(told: &Text, pair: HostPair, topology: &Topology) -> Result<Text, String> {
-    let share = parse_share("told", &told.0).map_err(|error| error.to_string())?;
+fn rate(share: &Text, pair: HostPair, topology: &Topology) -> Result<Text, String> {
+    let share = parse_share("told", &share.0).map_err(|error| error.to_string())?;
     let path = topology.path(pair).unwrap_or_default();
     let slowest = path.iter().filter_map(|link| link.rate).min();
-    let slowest = slowest.ok_or("told is a share of the path's rate, and no link has one: write rate=")?;
+    let slowest = slowest.ok_or("told is a share of the path's rate, but no link has one: add rate=")?;
     Ok(Text(format!("{}k", (share * slowest.bits_per_second() as f64 / 1e3).round())))
 }
 
@@ -392,16 +395,21 @@ impl BackgroundText {
             let packet = take("packet").map_or(Ok(CONSTANT_PACKET), bytes)?;
             let stop = take("stop").map_or(Ok(Time::MAX), |text| time("stop", &text).map(Time::from))?;
             if rate.bits_per_second() == 0 || !(28..=65_535).contains(&packet) {
-                return Err("a source of constant rate has a rate such as 1M, and packets of 28B to 65535B".to_owned());
+                return Err(
+                    "a source of constant rate needs a rate such as 1M, and packets of 28B to 65535B".to_owned()
+                );
             }
             if let Some(key) = left.keys().next() {
-                return Err(format!("a source of constant rate has no {key:?}: it has rate, packet, start and stop"));
+                return Err(format!(
+                    "unknown key {key:?} of a source of constant rate: one of rate, packet, start, stop"
+                ));
             }
             let traffic = ConstantRate { rate, packet: packet as u32, start: Time::from(start), stop };
             return Ok(Background { pair, traffic: Traffic::Constant(traffic) });
         }
         let Some(burst) = take("burst") else {
-            return Err("write rate = \"1M\" for a constant rate, or burst = \"4KB\" for bursts and pauses".to_owned());
+            return Err("no traffic: add rate = \"1M\" for a constant rate, or burst = \"4KB\" for bursts and pauses"
+                .to_owned());
         };
         let standard = OnOff::default();
         let shape = take("shape").map_or(Ok(standard.shape), |text| {
@@ -451,7 +459,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn texts_become_a_case() {
+    fn scenario_becomes_a_case() {
         let case = case(&scenario()).expect("it makes sense");
         assert_eq!(case.topology.hosts().len(), 8);
         let [test, tcp] = &case.flows[..] else { panic!("two flows") };
@@ -468,20 +476,20 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn linux_tcp_is_a_profile_of_simulated_flows_without_choices() {
+    fn linux_tcp_flow_has_no_choices() {
         let mut scenario = scenario();
         scenario.put("tcp.profile", "linux-tcp").expect("a path");
         assert_eq!(case(&scenario).expect("it makes sense").flows[1].profile, sim::linux_tcp());
         scenario.put("tcp.congestion", "reno").expect("a path");
-        let refused = case(&scenario).expect_err("then it would be another");
+        let refused = case(&scenario).expect_err("it has no choices");
         assert!(refused.starts_with("tcp: congestion: linux-tcp has no choices"), "{refused}");
         scenario.put("tcp.profile", "linux-udp").expect("a path");
         let refused = case(&scenario).expect_err("no such profile");
-        assert!(refused.ends_with("and here linux-tcp"), "{refused}");
+        assert!(refused.ends_with(", linux-tcp"), "{refused}");
     }
 
     #[test]
-    fn every_value_has_a_path() {
+    fn put_sets_every_value() {
         let mut scenario = scenario();
         for (path, value) in [
             ("link.loss", "1% / 0%"),
@@ -512,14 +520,14 @@ pub(super) mod tests {
         let within = Duration::from_millis(500);
         assert_eq!((case.flows[1].start_within, case.flows[1].stop), (within, Some(Duration::from_secs(30))));
         assert!(case.flows[1].profile.recovery.congestion.to_string().contains("beta=0.5"));
-        scenario.put("tcp.congestion", "fixed-rate:1M").expect("the numbers of the one before are gone");
+        scenario.put("tcp.congestion", "fixed-rate:1M").expect("the numbers of the previous one are gone");
         assert_eq!(scenario.flows[1].set.len(), 1);
         scenario.put("test.profile", "arq").expect("a profile");
         assert!(scenario.flows[0].set.is_empty());
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_with_its_place() {
+    fn scenario_error_names_the_position() {
         for (path, value, said) in [
             ("link.loss", "120%", "link: loss is 1.2"),
             ("tcp.sender.delay", "soon", "tcp: cannot read delay=soon"),
@@ -531,8 +539,8 @@ pub(super) mod tests {
             ("tcp.connections", "0", "tcp: connections is \"0\": write a number from 1 to 256"),
             ("test.coding", "slow", "test: cannot read coding=slow"),
             ("test.handshake", "skipped", "test: handshake is \"skipped\": write counted, or done"),
-            ("cbr.colour", "red", "cbr: a source of constant rate has no \"colour\""),
-            ("cbr.rate", "0", "cbr: a source of constant rate has a rate such as 1M"),
+            ("cbr.colour", "red", "cbr: unknown key \"colour\" of a source of constant rate"),
+            ("cbr.rate", "0", "cbr: a source of constant rate needs a rate such as 1M"),
             ("pareto.shape", "1", "pareto: shape is \"1\""),
             ("pareto.colour", "red", "pareto: colour=red: unknown profile key 'colour'"),
         ] {
@@ -543,13 +551,13 @@ pub(super) mod tests {
         }
         let mut late = scenario();
         late.warm_up = Some(Text("60s".to_owned()));
-        assert_eq!(case(&late).expect_err("nothing is counted"), "warm-up is not before the cap: write less");
-        let nowhere = scenario().put("udp.size", "1MB").expect_err("no such flow");
-        assert!(nowhere.ends_with("or KEY of one of test, tcp, cbr, pareto"), "{nowhere}");
+        assert_eq!(case(&late).expect_err("no time is counted"), "warm-up must be before the cap");
+        let unknown = scenario().put("udp.size", "1MB").expect_err("no such flow");
+        assert!(unknown.ends_with("or KEY of one of test, tcp, cbr, pareto"), "{unknown}");
         let mut named = scenario();
         named.flows[0].name = "link".to_owned();
-        assert!(case(&named).expect_err("a name with a meaning").starts_with("link has a meaning of its own"));
+        assert!(case(&named).expect_err("a reserved name").starts_with("link is reserved in paths"));
         named.flows[0].name.clear();
-        assert!(case(&named).expect_err("no name").starts_with("a flow is without a name"));
+        assert!(case(&named).expect_err("no name").starts_with("a flow has no name"));
     }
 }

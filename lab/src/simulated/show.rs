@@ -9,14 +9,14 @@ use crate::picture::{Chart, Gap, Lines, Mark, MarkStyle, Series, escaped};
 use crate::plan::{ReferenceCurve as Law, Scale, Spread};
 use crate::results::{Bound, Times, line_through_origin, of_one_build};
 
-/// Records by their cases: of two of one case, which differ in the cap, the last.
+/// Records by their cases; for several of one case with other caps, the last.
 type ById<'a> = HashMap<&'a str, &'a SimRecord>;
 
 fn by_id(records: &[SimRecord]) -> ById<'_> {
     records.iter().map(|record| (record.id.as_str(), record)).collect()
 }
 
-/// Returns the runs of a series at a point that may be drawn: those of the build that made the last one.
+/// Returns the drawn runs of a series at a point: those of the build of the last one.
 fn runs<'a>(ids: impl IntoIterator<Item = impl AsRef<str>>, records: &ById<'a>) -> Vec<&'a SimRecord> {
     let found = ids.into_iter().filter_map(|id| records.get(id.as_ref()).copied());
     let mut found = found.filter(|record| record.ending != SimEnding::Failed && record.is_valid()).collect();
@@ -24,8 +24,8 @@ fn runs<'a>(ids: impl IntoIterator<Item = impl AsRef<str>>, records: &ById<'a>) 
     found
 }
 
-/// Returns the valid runs of a series at a point of a sweep, with a flow's value of a quantity, and the number of invalid
-/// ones. Over time the point is a span.
+/// Returns the valid runs of a series at a point of a sweep, with a flow's value of a quantity, and the number of
+/// invalid ones. Over time the point is a span.
 pub(crate) fn found(
     plan: &SimPlan,
     sweep: &SimSweep,
@@ -162,7 +162,7 @@ fn mark(
     Mark::of_enough(mark, point.x, cell.map_or(0, |cell| cell.runs), plan.seeds.len())
 }
 
-/// Returns the line through a series that is nearest to it, and what the caption says of it.
+/// Returns the line nearest to a series, and its text in the caption.
 fn fitted((style, series): (usize, &Series)) -> Option<(String, (usize, Law))> {
     let (factor, share) = fit(&series.marks)?;
     let said = format!("{}: nearest to {factor:.2} times the axis, R^2 = {share:.3}.", series.name);
@@ -189,8 +189,8 @@ fn course(runs: &[&SimRecord], flow: usize, quantity: SimQuantity, spread: Sprea
     (0..longest).filter_map(mark).collect()
 }
 
-/// Returns a flow's arrivals in each span, in Mbit/s, over all runs. The last span of a run is ignored, as it may not be
-/// over.
+/// Returns a flow's arrivals in each span, in Mbit/s, over all runs. The last span of a run is ignored, as it may be
+/// incomplete.
 fn throughput(runs: &[&SimRecord], flow: usize, spread: Spread) -> Vec<Mark> {
     let spans = |record: &&SimRecord| record.flows.get(flow).map_or(0, |flow| flow.arrived.len().saturating_sub(1));
     let longest = runs.iter().map(spans).max().unwrap_or(0);
@@ -208,7 +208,7 @@ fn spanned(time: f64, values: impl Iterator<Item = f64>, spread: Spread) -> Opti
     Some(Mark::with_bar(time, values.median.value(), values.bar(spread).map(Bound::value)))
 }
 
-/// Describes the runs that are drawn: all of it is taken from their records.
+/// Describes the drawn runs, from their records.
 fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
     let each = |point| (0..plan.series.len()).map(move |series| runs(plan.ids_at(point, series), records));
     let drawn: Vec<Vec<&SimRecord>> = sweep.points.iter().flat_map(each).filter(|runs| !runs.is_empty()).collect();
@@ -228,7 +228,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         Spread::Range => "from the least to the most",
         Spread::Quartiles => "from the first to the third quartile",
     };
-    let what = match &sweep.vary {
+    let content = match &sweep.vary {
         Vary::Time => {
             let band = if most > 1 { format!(", and a band {spread}") } else { String::new() };
             format!("median of {count} in spans of {}{band}", seconds(|case| case.span_seconds))
@@ -250,7 +250,7 @@ fn caption(plan: &SimPlan, sweep: &SimSweep, records: &ById<'_>) -> String {
         none if none.is_empty() => none,
         access => format!(", each host behind {access}"),
     };
-    format!("{how}: {link}{access}; {what}; ended at {}{warm_up}.", seconds(|case| case.cap_seconds))
+    format!("{how}: {link}{access}; {content}; ended at {}{warm_up}.", seconds(|case| case.cap_seconds))
 }
 
 /// Returns one line for each flow of each record, below a line of names.
@@ -322,9 +322,9 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
     let base = serde_json::to_string(&plan.base).expect("plain values have a JSON form");
     write!(
         html,
-        "<h2>What was {}</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
+        "<h2>{} scenario</h2>\n<table class=\"words\">\n<tr><td>Version</td><td>{}</td></tr>\n\
          <tr><td>From, to</td><td>{}</td></tr>\n<tr><td>Runs</td><td>{}</td></tr>\n<tr><td>Base</td><td>{}</td></tr>\n</table>\n",
-        if plan.base.is_emulated() { "emulated" } else { "simulated" },
+        if plan.base.is_emulated() { "Emulated" } else { "Simulated" },
         escaped(&lists::each_once(records.iter().map(|record| record.version.as_str()))),
         lists::from_to(records.iter().map(|record| record.date.as_str())),
         records.len(),
@@ -337,7 +337,7 @@ pub(crate) fn body(plan: &SimPlan, records: &[SimRecord], pictures: &[String]) -
     html
 }
 
-/// Writes on what programs were run, with what, and how well the emulator kept up.
+/// Writes the environment of programs, and the accuracy of the emulator.
 fn environment(html: &mut String, records: &[SimRecord]) {
     let mut put = |line: String| writeln!(html, "{line}").expect("a string takes all");
     let runs = || records.iter().filter_map(|record| record.emulation.as_ref());
@@ -346,7 +346,7 @@ fn environment(html: &mut String, records: &[SimRecord]) {
     let rows = [
         ("Kernel", lists::each_once(runs().map(|run| run.kernel.as_str()))),
         ("Emulator", lists::each_once(runs().map(|run| run.back_end.as_str()))),
-        ("Invalid", format!("{invalid} runs, which are in no number above")),
+        ("Invalid", format!("{invalid} runs, not counted above")),
         ("Lateness", format!("99 % of packets at most {:.0} us late in every valid run", latest.fold(0.0, f64::max))),
     ];
     put("<table class=\"words\">".to_owned());
@@ -418,15 +418,15 @@ mod tests {
     }
 
     #[test]
-    fn records_become_marks_rows_and_lines() {
+    fn sim_records_become_marks_rows_and_lines() {
         let mut plan = plan();
         plan.sweeps[0].picture.y = super::super::SimQuantity::Seconds;
         plan.sweeps[0].picture.flows = vec![1];
         let all = [records(&plan, 0, 0, [Some(4.0), Some(2.0)]), records(&plan, 1, 0, [Some(9.0), None])].concat();
         let chart = picture(&plan, &plan.sweeps[0], &all);
-        let [cubic, told] = &chart.series[..] else { panic!("two series") };
+        let [cubic, fixed] = &chart.series[..] else { panic!("two series") };
         let gap = |x| Gap { x, valid: 0, planned: 2 };
-        assert_eq!((&told.marks[..], &told.gaps[..]), (&[][..], &[gap(0.0), gap(20.0)][..]), "it has no runs");
+        assert_eq!((&fixed.marks[..], &fixed.gaps[..]), (&[][..], &[gap(0.0), gap(20.0)][..]), "it has no runs");
         assert_eq!(cubic.name, "cubic");
         let bound = Mark { is_bound: true, bar_is_bound: true, ..Mark::with_bar(20.0, 34.5, [9.0, 60.0]) };
         assert_eq!(cubic.marks, [Mark::with_bar(0.0, 3.0, [2.0, 4.0]), bound]);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn harm_is_relative_to_the_median_of_another_series() {
+    fn harm_is_relative_to_the_median_of_against() {
         let mut plan = plan();
         let picture_of = &mut plan.sweeps[0].picture;
         (picture_of.y, picture_of.flows, picture_of.against) = (SimQuantity::Harm, vec![1], Some(1));
@@ -458,11 +458,11 @@ mod tests {
         let chart = picture(&plan, &plan.sweeps[0], &all);
         let marks: Vec<_> = chart.series.iter().map(|series| series.marks.clone()).collect();
         let expected = [Mark::with_bar(0.0, 2.5, [2.0, 3.0]), Mark::with_bar(0.0, 1.0, [2.0 / 3.0, 4.0 / 3.0])];
-        assert_eq!(marks, expected.map(|mark| vec![mark]), "nothing is relative to what did not finish");
+        assert_eq!(marks, expected.map(|mark| vec![mark]), "no value relative to unfinished runs");
     }
 
     #[test]
-    fn invalid_runs_of_programs_are_not_drawn() {
+    fn invalid_runs_are_not_drawn() {
         let mut plan = plan();
         plan.sweeps[0].picture.y = SimQuantity::QueueP95;
         let mut all: Vec<SimRecord> = records(&plan, 0, 0, [Some(1.0); 2]).into_iter().map(emulated).collect();
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_their_own_and_the_line_through_them() {
+    fn at_positions_and_fit_line() {
         let mut plan = plan();
         let picture_of = &mut plan.sweeps[0].picture;
         (picture_of.y, picture_of.flows) = (super::super::SimQuantity::Seconds, vec![1]);
@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(chart.caption[1], "cubic: nearest to 0.41 times the axis, R^2 = 0.925.");
         let drawn = svg(&chart);
         assert_eq!(drawn.matches("<polyline class=\"truth\"").count(), 2, "the fit, and in the legend");
-        assert_eq!(drawn.matches("<polyline class=\"series\"").count(), 2, "only in the legend: they are no course");
+        assert_eq!(drawn.matches("<polyline class=\"series\"").count(), 2, "only in the legend, not a course");
         assert_eq!(fit(&[Mark::at(5.0, 3.0)]), None, "one point has no variance");
     }
 
@@ -498,13 +498,13 @@ mod tests {
         let marks = throughput(&[&first, &second], 0, Spread::Range);
         let bytes = |rate: f64| (rate * 1e6 / 8.0).round();
         let rates: Vec<_> = marks.iter().map(|mark| (mark.x, [mark.low, mark.y, mark.high].map(bytes))).collect();
-        // 100, 100, 100 of one run and 300 of the other; the last span of each is not whole.
+        // 100, 100, 100 of one run and 300 of the other; the last span of each is incomplete.
         let after = [0.0, 50.0, 100.0];
         assert_eq!(rates, [(0.5, [100.0, 200.0, 300.0]), (1.5, after), (2.5, after)]);
         second.flows[0].rate = vec![6.0, 2.0, 1.0];
         let marks = course(&[&first, &second], 0, SimQuantity::SendingRate, Spread::Range);
         let rates: Vec<(f64, f64)> = marks.iter().map(|mark| (mark.x, mark.y)).collect();
-        assert_eq!(rates, [(0.0, 7.0), (1.0, 3.0), (2.0, 1.0)], "of those that go on");
+        assert_eq!(rates, [(0.0, 7.0), (1.0, 3.0), (2.0, 1.0)], "of the continuing runs");
         assert_eq!([marks[0].low, marks[0].high], [6.0, 8.0]);
     }
 }

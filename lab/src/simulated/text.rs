@@ -1,4 +1,4 @@
-//! A plan with `flow`s as it is written.
+//! The text of a plan with `flow`s.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(super) struct PictureText {
     pub(super) y: SimQuantity,
     pub(super) y_scale: Scale,
     pub(super) spread: Spread,
-    /// The series by which those of another are divided.
+    /// The series by whose median others are divided.
     pub(super) against: Option<String>,
 }
 

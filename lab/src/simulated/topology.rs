@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 use super::Text;
 use crate::plan::{parse_share, put_parts};
 
-/// Routers and links, in place of the one link that all share. The hosts of the flows are joined to routers that the
-/// seed draws, and so is what is random about the links: series with the same seed have the same network.
+/// Routers and links, instead of the one shared link. The seed draws the routers of the hosts and all random properties
+/// of links: series with the same seed have the same network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TopologyText {
     /// The file with routers and links, beside the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The digest of its content, by which a record names it.
+    /// The digest of its content, which identifies it in a record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Its content.
     #[serde(skip)]
     pub content: String,
-    /// Routers of a graph that is drawn.
+    /// Routers of a random graph.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Text>,
     /// Its links.
@@ -33,15 +33,15 @@ pub struct TopologyText {
     /// The share of packets that links lose, in both directions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Text>,
-    /// The share of links that do; default all.
+    /// The share of links with drops; default all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops_on: Option<Text>,
-    /// What the rates of all links are divided by; default 1.
+    /// The divisor of the rates of all links; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<Text>,
 }
 
-/// What is drawn from a seed, each by itself: another number of links leaves hosts where they were.
+/// The independent draws from a seed: another number of links does not move hosts.
 #[derive(Clone, Copy)]
 enum Draw {
     Links = 1,
@@ -70,7 +70,9 @@ impl TopologyText {
             "drops-on" => self.drops_on = text,
             "scale" => self.scale = text,
             _ => {
-                return Err(format!("topology has no {key:?}: it has file, nodes, links, drops, drops-on and scale"));
+                return Err(format!(
+                    "unknown key {key:?} of topology: one of file, nodes, links, drops, drops-on, scale"
+                ));
             }
         }
         Ok(())
@@ -79,12 +81,12 @@ impl TopologyText {
     /// Reads its file, if it has one.
     ///
     /// # Errors
-    /// A file that lies elsewhere than beside the plan, where it is not stored with the results, or cannot be read.
+    /// A file that cannot be read, or is not in the directory of the plan and so not stored with the results.
     pub(super) fn load(&mut self, plan: &Path) -> Result<(), String> {
         self.digest = None;
         let Some(path) = self.path(plan)? else { return Ok(()) };
         self.content = std::fs::read_to_string(&path)
-            .map_err(|error| format!("topology {} cannot be read: {error}", path.display()))?;
+            .map_err(|error| format!("cannot read topology {}: {error}", path.display()))?;
         self.digest = Some(blake3::hash(self.content.as_bytes()).to_hex()[..16].to_owned());
         Ok(())
     }
@@ -92,17 +94,17 @@ impl TopologyText {
     /// Returns its file, if it has one.
     ///
     /// # Errors
-    /// Another place than beside the plan.
+    /// Another directory than the plan's.
     pub(super) fn path(&self, plan: &Path) -> Result<Option<PathBuf>, String> {
         let Some(file) = &self.file else { return Ok(None) };
         let mut parts = Path::new(file).components();
         match (parts.next(), parts.next()) {
             (Some(Component::Normal(name)), None) => Ok(Some(plan.with_file_name(name))),
-            _ => Err(format!("topology {file} lies elsewhere: put it beside the plan")),
+            _ => Err(format!("topology {file} must be in the directory of the plan")),
         }
     }
 
-    /// Returns the routers and links of a seed. `link` is what the file's links leave out, and every drawn link.
+    /// Returns the routers and links of a seed. `link` completes the file's links, and is every drawn link.
     ///
     /// # Errors
     /// The first invalid value.
@@ -116,7 +118,7 @@ impl TopologyText {
         let drops = self.drops.as_ref().map(|text| share("drops", text)).transpose()?;
         let on = self.drops_on.as_ref().map(|text| share("drops-on", text)).transpose()?;
         if on.is_some() && drops.is_none() {
-            return Err("drops-on is of drops: write drops = \"3%\" too".to_owned());
+            return Err("drops-on needs drops: add drops = \"3%\"".to_owned());
         }
         let mut links: Vec<&mut Duplex> = graph.links_mut().collect();
         links.iter_mut().for_each(|link| limit_packets(link));
@@ -147,13 +149,13 @@ impl TopologyText {
                     Graph::random(nodes.unwrap_or(u32::MAX), links.unwrap_or(u32::MAX), &link, Draw::Links.seed(seed));
                 drawn.map_err(|error| error.to_string())
             }
-            _ => Err("write either its file, or nodes and links of a random graph".to_owned()),
+            _ => Err("use either file, or nodes and links of a random graph".to_owned()),
         }
     }
 }
 
-/// Returns the routers to which the senders and receivers of so many pairs are joined. Each has a router of its own as
-/// long as there are enough.
+/// Returns the routers of the senders and receivers of this number of pairs. Each has a router of its own as long as
+/// there are enough.
 pub(super) fn places(routers: usize, pairs: usize, seed: u64) -> Vec<[usize; 2]> {
     let mut order: Vec<usize> = (0..routers).collect();
     Rng::with_seed(Draw::Places.seed(seed)).shuffle(&mut order);
@@ -161,7 +163,7 @@ pub(super) fn places(routers: usize, pairs: usize, seed: u64) -> Vec<[usize; 2]>
 }
 
 /// Sets the largest packet to that of Ethernet, unless another is given: packets of some profiles are as large as the
-/// path carries.
+/// path allows.
 pub(super) fn limit_packets(link: &mut Duplex) {
     for way in [&mut link.forward, &mut link.backward] {
         way.mtu = way.mtu.or(Some(1_500));
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_draws_links_places_and_drops_each_by_itself() {
+    fn seed_draws_links_positions_and_drops_independently() {
         let mut scenario = drawn();
         let first = scenario.topology(1).expect("it makes sense");
         assert_eq!((first.hosts().len(), first.routers().len(), first.links().len()), (8, 50, 140 + 8));
@@ -198,13 +200,13 @@ mod tests {
         let ends = |topology: &netsim::topology::Topology, skip| -> Vec<_> {
             topology.links()[skip..].iter().map(|link| (link.from, link.to)).collect()
         };
-        assert_ne!(ends(&first, 140), ends(&scenario.topology(2).expect("it makes sense"), 140), "other places");
+        assert_ne!(ends(&first, 140), ends(&scenario.topology(2).expect("it makes sense"), 140), "other positions");
 
         for (path, value) in [("topology.links", "160"), ("topology.drops", "3%"), ("topology.drops-on", "50%")] {
             scenario.put(path, value).expect(path);
         }
         let denser = scenario.topology(1).expect("it makes sense");
-        assert_eq!(ends(&first, 140), ends(&denser, 160), "the same places");
+        assert_eq!(ends(&first, 140), ends(&denser, 160), "the same positions");
         let mut routers: Vec<_> = ends(&denser, 160).iter().map(|(from, to)| (*from).max(*to)).collect();
         routers.sort_unstable();
         routers.dedup();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_what_the_links_differ_in() {
+    fn topology_file_has_own_values_of_links() {
         let directory = tempfile::tempdir().expect("a directory");
         let map = r#"
             routers = ["a", "b", "c"]
@@ -226,7 +228,7 @@ mod tests {
         let mut scenario = drawn();
         scenario.link = "queue-packets=10000".to_owned();
         scenario.topology = toml::from_str("file = \"map.toml\"\nscale = 1000").expect("a topology");
-        scenario.load(&directory.path().join("plan.toml")).expect("it lies there");
+        scenario.load(&directory.path().join("plan.toml")).expect("it exists");
         let topology = scenario.topology(3).expect("it makes sense");
         let link = &topology.links()[0].link.backward;
         assert_eq!(
@@ -241,16 +243,18 @@ mod tests {
         );
         let back: super::super::Scenario = serde_json::from_str(&record).expect("it reads back");
         assert_eq!(back.topology.and_then(|topology| topology.digest).as_deref(), Some(digest));
-        for (path, said) in [("other.toml", "cannot be read"), ("../map.toml", "topology ../map.toml lies elsewhere")] {
+        for (path, said) in
+            [("other.toml", "cannot read topology"), ("../map.toml", "topology ../map.toml must be in the directory")]
+        {
             scenario.put("topology.file", path).expect("a path");
             let refused = scenario.load(&directory.path().join("plan.toml")).expect_err(path);
             assert!(refused.contains(said), "{refused}");
         }
     }
 
-    /// Six ends on five routers: no flow ends where it begins.
+    /// Six ends on five routers: no flow has one router at both ends.
     #[test]
-    fn hosts_share_routers_where_there_are_too_few() {
+    fn hosts_share_routers_if_too_few() {
         for seed in 0..100 {
             let places = places(5, 3, seed);
             assert!(places.iter().all(|[from, to]| from != to), "seed {seed}: {places:?}");
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_told_the_slowest_rate_of_its_path() {
+    fn rate_share_is_of_the_slowest_link() {
         let mut scenario = drawn();
         scenario.flows[0].set.clear();
         for (path, value) in [("test.profile", "rc-udp"), ("test.told", "97%"), ("topology.scale", "10")] {
@@ -272,18 +276,18 @@ mod tests {
         scenario.put("test.sender", "rate=1M").expect("a path");
         assert_eq!(rate(&scenario), Ok(Some(transport::Rate::from_bits_per_second(970_000))));
         scenario.put("test.profile", "auto").expect("a path");
-        assert_eq!(rate(&scenario), Ok(None), "what the other was told is gone");
+        assert_eq!(rate(&scenario), Ok(None), "the share of the previous profile is gone");
     }
 
     #[test]
-    fn what_makes_no_sense_is_said_with_its_key() {
+    fn topology_error_names_the_key() {
         for (topology, said) in [
-            ("nodes = 50", "topology: write either its file, or nodes and links of a random graph"),
-            ("file = \"a\"\nnodes = 50", "topology: write either its file, or nodes and links of a random graph"),
+            ("nodes = 50", "topology: use either file, or nodes and links of a random graph"),
+            ("file = \"a\"\nnodes = 50", "topology: use either file, or nodes and links of a random graph"),
             ("nodes = 1\nlinks = 1", "topology: a random graph has from 2 to 1000 nodes"),
             ("nodes = \"many\"\nlinks = 1", "topology: nodes is \"many\": write a whole number"),
             ("nodes = 50\nlinks = 140\ndrops = \"much\"", "topology: cannot read drops=much"),
-            ("nodes = 50\nlinks = 140\ndrops-on = \"50%\"", "topology: drops-on is of drops"),
+            ("nodes = 50\nlinks = 140\ndrops-on = \"50%\"", "topology: drops-on needs drops"),
             ("nodes = 50\nlinks = 140\nscale = \"1e3\"", "topology: scale is \"1e3\": write a whole number"),
         ] {
             let mut scenario = drawn();
@@ -293,9 +297,9 @@ mod tests {
         }
         let mut scenario = drawn();
         let refused = scenario.put("topology.colour", "red").expect_err("no such key");
-        assert!(refused.starts_with("topology has no \"colour\""), "{refused}");
+        assert!(refused.starts_with("unknown key \"colour\" of topology"), "{refused}");
         scenario.topology = None;
-        assert!(scenario.put("topology.links", "1").expect_err("no topology").contains("leads nowhere"));
+        assert!(scenario.put("topology.links", "1").expect_err("no topology").contains("unknown path"));
         scenario.put("test.told", "97%").expect("a path");
         scenario.link = "delay=1ms".to_owned();
         scenario.access = "perfect".to_owned();

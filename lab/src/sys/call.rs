@@ -12,7 +12,7 @@ pub(super) fn check(returned: libc::c_int) -> io::Result<libc::c_int> {
 /// Calls `setsockopt` with a plain value.
 ///
 /// # Safety
-/// `T` is what the kernel reads for this option, without padding.
+/// `T` is the kernel's type of this option, without padding.
 pub(super) unsafe fn set_option<T>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,

@@ -1,9 +1,9 @@
-//! A congestion control of the kernel's TCP whose window only grows (lt-tcp §2.3): three programs of a few instructions,
-//! which the kernel takes as the functions of a `tcp_congestion_ops` (BPF struct_ops).
+//! A congestion control of the kernel's TCP whose window only grows (lt-tcp §2.3): three programs of a few
+//! instructions, the functions of a `tcp_congestion_ops` of the kernel (BPF struct_ops).
 //!
-//! The window grows as Reno's: by what is acknowledged until the first loss, then by a packet in each round trip. It
-//! does not fall with a loss, and there is nothing to undo. A retransmission timeout is TCP's own, and leaves one packet
-//! whatever the controller says; from there it is slow start again.
+//! The window grows as Reno's: by the acknowledged packets until the first loss, then by a packet in each round trip.
+//! It does not fall with a loss, and never has to be restored. After a retransmission timeout TCP itself sets it to one
+//! packet and starts slow start again, whatever the controller returns.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use super::call::check;
 /// Its name in the kernel.
 pub(crate) const NAME: &str = "lab_grow_only";
 
-/// The types of the kernel, in which the offsets of fields stand.
+/// The types of the kernel, with the offsets of fields.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Commands of bpf(2), and constants of its attributes (`linux/bpf.h`).
@@ -28,11 +28,11 @@ const PROG_TYPE_STRUCT_OPS: u32 = 27;
 const ATTACH_STRUCT_OPS: u32 = 44;
 const FLAG_LINK: u32 = 1 << 13;
 
-/// Loads the controller: sockets can choose it by [`NAME`] as long as this is held, and keep it afterwards.
+/// Loads the controller: sockets can choose it by [`NAME`] while this value exists, and keep it afterwards.
 ///
 /// # Errors
 /// `PermissionDenied` without `CAP_BPF` and `CAP_NET_ADMIN`, `NotFound` or `Unsupported` where the kernel has no BTF or
-/// no such types, `AlreadyExists` while another process holds it.
+/// no such types, `AlreadyExists` while another process has loaded it.
 pub(crate) fn load() -> io::Result<OwnedFd> {
     let types = Types::read(fs::read(BTF)?).ok_or(io::ErrorKind::Unsupported)?;
     let layout = types.layout().ok_or(io::ErrorKind::Unsupported)?;
@@ -58,11 +58,11 @@ fn keep(layout: &Layout) -> Vec<u8> {
     [load_double(1, 1, 0), load_word(0, 1, layout.window), EXIT].concat()
 }
 
-/// Below `snd_ssthresh`, `snd_cwnd += acked`. From there on `snd_cwnd_cnt += acked`, and one packet more for each window of
-/// them.
+/// Below `snd_ssthresh`, `snd_cwnd += acked`. Above it, `snd_cwnd_cnt += acked`, and one packet more for each
+/// window of them.
 fn grow(layout: &Layout) -> Vec<u8> {
     let &Layout { window, threshold, count, .. } = layout;
-    // Registers: 1 the socket, 2 what is acknowledged, 3 the window, 4 the threshold and then the count.
+    // Registers: 1 the socket, 2 the acknowledged packets, 3 the window, 4 the threshold and then the count.
     [
         // The third argument of cong_avoid(sk, ack, acked).
         load_word(2, 1, 16),
@@ -140,7 +140,7 @@ fn create_map(layout: &Layout) -> io::Result<OwnedFd> {
     descriptor(bpf(MAP_CREATE, &attributes)?)
 }
 
-/// Loads types of our own, which the kernel requires of such a map and does not look at: one integer.
+/// Loads types of our own, which the kernel requires for such a map but does not use: one integer.
 fn load_types() -> io::Result<OwnedFd> {
     let strings = *b"\0int\0";
     let integer = [1u32, 1 << 24, 4, 32];
@@ -169,17 +169,17 @@ fn attributes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Calls bpf(2). Pointers in the attributes are to buffers that the caller holds, and that the kernel only reads.
+/// Calls bpf(2). Pointers in the attributes are to buffers of the caller, which the kernel only reads.
 fn bpf(command: u32, attributes: &[u8]) -> io::Result<RawFd> {
-    // Larger than what the kernel knows is allowed if the rest is zero.
+    // A size above the kernel's is allowed if the rest is zero.
     let mut all = [0u8; 160];
     put(&mut all, 0, attributes)?;
-    // SAFETY: the kernel reads `all` and what it points to.
+    // SAFETY: the kernel reads `all` and the buffers that it points to.
     check(unsafe { libc::syscall(libc::SYS_bpf, command, all.as_ptr(), all.len()) } as i32)
 }
 
 fn descriptor(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: bpf(2) has just returned it, and nobody else has it.
+    // SAFETY: bpf(2) has just returned it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -189,18 +189,18 @@ fn put(into: &mut [u8], at: usize, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What has to be known of the kernel's types.
+/// The required parts of the kernel's types.
 struct Layout {
     /// The type `tcp_congestion_ops`.
     operations: u32,
-    /// Its functions: name, index, and place in the value.
+    /// Its functions: name, index, and offset in the value.
     functions: Vec<(String, u32, usize)>,
-    /// The place of its name in the value.
+    /// The offset of its name in the value.
     name: usize,
     /// The type of the map's value, and its bytes.
     value: u32,
     size: usize,
-    /// The places of `snd_cwnd`, `snd_ssthresh` and `snd_cwnd_cnt` in a `tcp_sock`.
+    /// The offsets of `snd_cwnd`, `snd_ssthresh` and `snd_cwnd_cnt` in a `tcp_sock`.
     window: i16,
     threshold: i16,
     count: i16,
@@ -215,16 +215,16 @@ struct Types {
 struct Type {
     kind: u32,
     name: u32,
-    /// Its bytes, or the type that it stands for.
+    /// Its bytes, or the type that it is an alias of.
     size: u32,
-    /// Name, type and place in bytes.
+    /// Name, type and offset in bytes.
     members: Vec<(u32, u32, usize)>,
 }
 
 const STRUCT: u32 = 4;
 const UNION: u32 = 5;
-/// A typedef, volatile, const, restrict or type tag stands for another type.
-const STANDS_FOR: [u32; 5] = [8, 9, 10, 11, 18];
+/// A typedef, volatile, const, restrict or type tag is an alias of another type.
+const ALIASES: [u32; 5] = [8, 9, 10, 11, 18];
 
 impl Types {
     fn read(data: Vec<u8>) -> Option<Self> {
@@ -272,12 +272,12 @@ impl Types {
         (0..).zip(&self.all).find(|(_, of)| of.kind == STRUCT && self.name(of.name) == name)
     }
 
-    /// Returns the place of a field, also within members without a name.
+    /// Returns the offset of a field, also within members without a name.
     fn place(&self, of: &Type, field: &str) -> Option<usize> {
         of.members.iter().find_map(|&(name, number, at)| match self.name(name) {
             "" => {
                 let mut of = self.all.get(number as usize)?;
-                while STANDS_FOR.contains(&of.kind) {
+                while ALIASES.contains(&of.kind) {
                     of = self.all.get(of.size as usize)?;
                 }
                 Some(at + self.place(of, field)?)
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_are_those_of_the_kernel() {
+    fn instructions_equal_llvm_mc() {
         // As `llvm-mc -triple=bpfel` has them.
         if cfg!(target_endian = "little") {
             let layout = Layout {
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn types_that_make_no_sense_are_refused() {
+    fn invalid_types_are_refused() {
         for length in 0..24 {
             assert!(Types::read(vec![0xff; length]).is_none_or(|types| types.layout().is_none()), "{length}");
         }

@@ -6,7 +6,7 @@ use rustix::thread::UnshareFlags;
 
 use super::call::check;
 
-/// Gives the process a user namespace, in which it has the capabilities of root. Only while it has one thread.
+/// Gives the process a user namespace, in which it has the capabilities of root. The process must have one thread.
 ///
 /// # Errors
 /// `InvalidInput` with more than one thread, `PermissionDenied` or `StorageFull` if the kernel forbids it to ordinary
@@ -39,7 +39,7 @@ pub(crate) fn new_host() -> io::Result<()> {
 /// namespace.
 ///
 /// # Errors
-/// None that is known.
+/// None known.
 pub(crate) fn reap_children() -> io::Result<()> {
     // SAFETY: ignoring a signal runs no code.
     if unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) } == libc::SIG_ERR {

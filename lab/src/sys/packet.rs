@@ -1,9 +1,8 @@
 //! Packets of an interface as its wire carries them: a packet socket with a ring that the kernel fills (`packet(7)`,
 //! `PACKET_RX_RING`).
 //!
-//! It uses a ring because its size is not limited by `net.core.rmem_max`, so that an ordinary user may stall for as
-//! long as root without loss. It uses version 2 because version 3 delivers whole blocks, up to a tick of the clock
-//! late.
+//! It uses a ring because `net.core.rmem_max` does not limit its size: an ordinary user may stall for as long as root
+//! without loss. It uses version 2 because version 3 delivers whole blocks, up to a tick of the clock late.
 
 use std::io;
 use std::mem;
@@ -29,18 +28,18 @@ const SOF_TIMESTAMPING_SOFTWARE: libc::c_int = 1 << 4;
 /// IPv4, in network byte order as the kernel wants it.
 const PROTOCOL: u16 = (libc::ETH_P_IP as u16).to_be();
 
-/// A packet socket on one interface. It sees IPv4 that arrives, not what it sends itself.
+/// A packet socket on one interface. It receives arriving IPv4, not its own packets.
 #[derive(Debug)]
 pub(crate) struct PacketSocket {
     socket: OwnedFd,
     ring: Ring,
-    /// Frames that the kernel dropped for want of room; reading the kernel's count resets it.
+    /// Frames that the kernel dropped because the ring was full; reading the kernel's count resets it.
     dropped: u64,
 }
 
 /// A frame that arrived.
 #[derive(Debug)]
-pub(crate) struct Arrived<'a> {
+pub(crate) struct ReceivedFrame<'a> {
     /// From the link-layer header on.
     pub(crate) frame: &'a [u8],
     /// When the interface took it, since 1970 (`CLOCK_REALTIME`).
@@ -55,7 +54,7 @@ impl PacketSocket {
     /// # Errors
     /// No permission for packet sockets (`CAP_NET_RAW`), no such interface, no memory for the ring.
     pub(crate) fn open(interface: u32) -> io::Result<Self> {
-        // Protocol 0: nothing arrives before the ring is there. SAFETY: no pointers.
+        // Protocol 0: no frame arrives before the ring exists. SAFETY: no pointers.
         let socket = check(unsafe {
             libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
         })?;
@@ -91,14 +90,14 @@ impl PacketSocket {
     }
 
     /// Passes the next frame to `take`; returns false if there is none.
-    pub(crate) fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    pub(crate) fn receive(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         self.ring.next(take)
     }
 
     /// Returns the frames that the kernel dropped so far because the ring was full.
     ///
     /// # Errors
-    /// None that is known.
+    /// None known.
     pub(crate) fn dropped(&mut self) -> io::Result<u64> {
         let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = libc::socklen_t::try_from(mem::size_of_val(&counts)).expect("counts are small");
@@ -132,7 +131,7 @@ fn link_address(interface: u32) -> io::Result<libc::sockaddr_ll> {
     Ok(address)
 }
 
-/// The memory shared with the kernel. A frame whose status says so is ours until we reset it.
+/// The memory shared with the kernel. A frame whose status has the user bit is ours until we reset it.
 #[derive(Debug)]
 struct Ring {
     start: NonNull<u8>,
@@ -144,7 +143,7 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     fn map(socket: BorrowedFd<'_>) -> io::Result<Self> {
-        // SAFETY: a new mapping, of exactly the size of the ring that was asked for.
+        // SAFETY: a new mapping, of exactly the requested size of the ring.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -162,7 +161,7 @@ impl Ring {
         Ok(Self { start, next: 0 })
     }
 
-    fn next(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    fn next(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         // SAFETY: the frame lies in the mapping, and starts with its header, whose first field is the status.
         let frame = unsafe { self.start.add((self.next * FRAME_BYTES) as usize) };
         // SAFETY: aligned, and written by the kernel and us as one word.
@@ -170,7 +169,7 @@ impl Ring {
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the status says that the kernel has written header and frame, and does not touch them until it is
+        // SAFETY: the status means that the kernel has written header and frame, and does not touch them until it is
         // reset.
         let header = unsafe { frame.cast::<libc::tpacket2_hdr>().read() };
         let offset = u32::from(header.tp_mac).min(FRAME_BYTES);
@@ -178,7 +177,7 @@ impl Ring {
         // SAFETY: within the frame, as just bounded.
         let bytes = unsafe { std::slice::from_raw_parts(frame.as_ptr().add(offset as usize), length as usize) };
         let stamp = Duration::new(header.tp_sec.into(), header.tp_nsec);
-        take(Arrived { frame: bytes, stamp, is_whole: header.tp_len == length });
+        take(ReceivedFrame { frame: bytes, stamp, is_whole: header.tp_len == length });
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % FRAMES;
         true

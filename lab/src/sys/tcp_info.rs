@@ -1,4 +1,4 @@
-//! What the kernel tells of a TCP connection.
+//! The kernel's information about a TCP connection.
 
 use std::io;
 use std::mem;
@@ -12,12 +12,12 @@ const HEADERS: u32 = 40;
 /// The bit of `tcpi_options` for timestamps (`TCPI_OPT_TIMESTAMPS` of `linux/tcp.h`).
 const TIMESTAMPS: u8 = 1;
 
-/// The state of a connection that sends.
+/// The state of a sending connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpInfo {
-    /// IP bytes sent that are not acknowledged: segments times their largest size.
+    /// Unacknowledged IP bytes: segments times their largest size.
     pub(crate) in_flight: u64,
-    /// Segments sent again so far.
+    /// Segments retransmitted so far.
     pub(crate) resent: u64,
 }
 

@@ -1,5 +1,5 @@
-//! TUN devices that deliver the packets that a sender would leave to its network card: up to 64 KiB with a header that
-//! says how to split them (`linux/virtio_net.h`), and checksums that are not computed.
+//! TUN devices that deliver packets as for a network card with offloads: up to 64 KiB with a header that describes
+//! their split (`linux/virtio_net.h`), and without computed checksums.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -25,13 +25,13 @@ pub(crate) struct Tun {
 #[derive(Debug, thiserror::Error)]
 pub enum TunError {
     /// The device node exists, but this user may not open it.
-    #[error("{NODE} is closed to this user: leave out --fast, or open it to all users: sudo chmod 666 {NODE}")]
+    #[error("permission denied on {NODE}: omit --fast, or allow all users: sudo chmod 666 {NODE}")]
     Closed,
     /// There is no device node, or no driver for it.
-    #[error("{NODE} is not there ({0}): leave out --fast, or load the driver: sudo modprobe tun")]
+    #[error("{NODE} does not exist ({0}): omit --fast, or load the driver: sudo modprobe tun")]
     Absent(io::Error),
     /// The kernel cannot create such a device.
-    #[error("cannot make a TUN device with offloads: {0}")]
+    #[error("cannot create a TUN device with offloads: {0}")]
     Device(#[from] io::Error),
 }
 
@@ -47,7 +47,7 @@ impl TunError {
 
 impl Tun {
     /// Creates the device `name` in the network namespace of the calling thread. If the kernel cannot deliver UDP in
-    /// large pieces, it delivers it in small ones.
+    /// large frames, it delivers it in small ones.
     ///
     /// # Errors
     /// A device node that this user may not open, or a kernel without TUN devices.
@@ -74,7 +74,7 @@ impl Tun {
     /// waits.
     ///
     /// # Errors
-    /// A device that is gone or down.
+    /// A removed device, or one that is down.
     pub(crate) fn read(&self, header: &mut [u8; HEADER_BYTES], packet: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::readv(&self.file, &mut [IoSliceMut::new(header), IoSliceMut::new(packet)]) {
             Ok(length) => Ok(Some(length.saturating_sub(HEADER_BYTES))),

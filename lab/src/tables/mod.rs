@@ -1,5 +1,5 @@
-//! A plan of any kind with its runs, and what is shown of them: pictures, tables of points and systems, single runs, and what is
-//! left to run.
+//! A plan of any kind with its runs, and their presentation: pictures, tables of points and systems, single runs, and
+//! remaining work.
 
 mod outlook;
 mod reading;
@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::codes::{self, CodePlan, CodeRecord, CodeSweep};
 use crate::picture::Chart;
 use crate::plan::{LinkPlan, PlanError, Published, Sweep, read_text};
-use crate::results::{Made, Record, csv};
+use crate::results::{Origin, Record, csv};
 use crate::simulated::{self, SimPlan, SimRecord, SimSweep};
 
 pub(crate) use outlook::Outlook;
@@ -24,23 +24,23 @@ pub(crate) use runs::{CellPosition, RunEntry};
 pub enum Measured {
     /// Files moved over links.
     Links(Box<LinkPlan>, Vec<Record>),
-    /// Codes that were timed.
+    /// Timed codes.
     Codes(Box<CodePlan>, Vec<CodeRecord>),
-    /// Flows that were simulated.
+    /// Simulated or emulated flows.
     Simulated(Box<SimPlan>, Vec<SimRecord>),
 }
 
 impl Measured {
-    /// Reads a plan of any kind, which may name peers that are not known here; without runs.
+    /// Reads a plan of any kind, without runs; peers may be unknown.
     ///
     /// # Errors
-    /// One line that names the file, the line in it, and what to write instead.
+    /// One line with the file, the line in it, the error, and advice.
     pub(crate) fn of_plan(file: &Path) -> Result<Self, PlanError> {
         Self::parse(file, &read_text(file)?, None)
     }
 
-    /// Parses a plan from the text of its file; without runs. `peers` are the names of those that can be measured; `None` for
-    /// existing results, which may have others.
+    /// Parses a plan from the text of its file; without runs. `peers` are the known names; `None` for existing results,
+    /// which may have others.
     ///
     /// # Errors
     /// Those of [`Measured::of_plan`].
@@ -75,7 +75,7 @@ impl Measured {
         }
     }
 
-    /// Returns whether a run needs the machine for itself: programs in real time, or code that is timed.
+    /// Returns whether a run needs the machine for itself: programs in real time, or timed codes.
     pub(crate) fn needs_quiet(&self) -> bool {
         match self {
             Self::Links(..) | Self::Codes(..) => true,
@@ -83,7 +83,7 @@ impl Measured {
         }
     }
 
-    /// Returns the number of cases of which only another build has made a record.
+    /// Returns the number of cases with records of another build only.
     pub(crate) fn stale(&self) -> usize {
         fn of<'a>(records: impl Iterator<Item = (&'a str, bool)>) -> usize {
             let mut fresh: BTreeMap<&str, bool> = BTreeMap::new();
@@ -99,8 +99,8 @@ impl Measured {
         }
     }
 
-    /// Iterates over what made the records.
-    pub(crate) fn made(&self) -> Vec<Option<&Made>> {
+    /// Iterates over the origins of the records.
+    pub(crate) fn made(&self) -> Vec<Option<&Origin>> {
         match self {
             Self::Links(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),
             Self::Codes(_, records) => records.iter().map(|record| record.made.as_ref()).collect(),

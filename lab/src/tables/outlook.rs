@@ -1,4 +1,4 @@
-//! What is left to run.
+//! The remaining work of a plan.
 
 use std::num::NonZeroUsize;
 
@@ -7,23 +7,23 @@ use crate::codes;
 use crate::runner::{Agenda, Estimate};
 use crate::simulated;
 
-/// How much of a plan is done, and how long the rest takes.
+/// The finished part of a plan, and the time for the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Outlook {
     /// Cases that need no further run.
     pub(crate) settled: usize,
-    /// All of them.
+    /// All cases.
     pub(crate) total: usize,
-    /// Seconds that the others take at least, if every run is as fast as its link allows.
+    /// The least seconds for the others, if every run is as fast as its link allows.
     pub(crate) least: Option<f64>,
-    /// Seconds that they take at most, if every run goes on to its cap.
+    /// The most seconds for them, if every run lasts to its cap.
     pub(crate) most: Option<f64>,
-    /// Seconds that they take if they are like those so far.
+    /// The seconds for them if they are like those so far.
     pub(crate) about: Option<f64>,
 }
 
 impl Measured {
-    /// Returns what is left of it with so many runs at a time.
+    /// Returns its remaining work with this number of parallel runs.
     pub(crate) fn outlook(&self, jobs: NonZeroUsize) -> Outlook {
         match self {
             Self::Links(plan, records) => {

@@ -8,7 +8,7 @@ use super::Measured;
 use crate::exit::Failure;
 use crate::results::{PLAN, RecordReader};
 
-/// The plan and the records of a directory, read once and then only as far as they have changed.
+/// The plan and the records of a directory, of which only changes are read again.
 #[derive(Debug)]
 pub(crate) struct ResultsReader {
     plan: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct ResultsReader {
     measured: Measured,
 }
 
-/// What tells a file from a later version of it.
+/// The identity of a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// Returns that of a file, if there is one.
+    /// Returns the stamp of a file, if it exists.
     pub(crate) fn of(file: &Path) -> Option<Self> {
         let found = fs::metadata(file).ok()?;
         Some(Self { inode: found.ino(), length: found.len(), changed: (found.mtime(), found.mtime_nsec()) })
@@ -35,10 +35,10 @@ impl Stamp {
 }
 
 impl ResultsReader {
-    /// Reads the results of a directory, with the plan beside them.
+    /// Reads the results of a directory, with their plan.
     ///
     /// # Errors
-    /// One line, where the plan or a record cannot be read.
+    /// One line, if the plan or a record cannot be read.
     pub(crate) fn of_results(directory: &Path) -> Result<Self, Failure> {
         Self::open(&directory.join(PLAN), directory)
     }
@@ -46,7 +46,7 @@ impl ResultsReader {
     /// Reads a plan, and its results in a directory if there are any.
     ///
     /// # Errors
-    /// One line, where the plan or a record cannot be read.
+    /// One line, if the plan or a record cannot be read.
     pub(crate) fn open(plan: &Path, directory: &Path) -> Result<Self, Failure> {
         let stamp = Stamp::of(plan);
         let measured = Measured::of_plan(plan)?;
@@ -55,10 +55,10 @@ impl ResultsReader {
         Ok(reading)
     }
 
-    /// Reads what has changed since; returns whether anything has.
+    /// Reads the changes; returns whether there are any.
     ///
     /// # Errors
-    /// One line, where the plan or a record cannot be read. What was read before stays.
+    /// One line, if the plan or a record cannot be read. Earlier data stays.
     pub(crate) fn refresh(&mut self) -> Result<bool, Failure> {
         let stamp = Stamp::of(&self.plan);
         let is_other = stamp != self.stamp;

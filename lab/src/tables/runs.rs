@@ -1,4 +1,4 @@
-//! Single runs: which are behind a number, and what is said of each.
+//! Single runs: those behind a number, and a summary of each.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::Measured;
 use crate::codes::{self, CodeRecord};
 use crate::plan::LinkCase;
-use crate::results::{Made, Record};
+use crate::results::{Origin, Record};
 use crate::runner;
 use crate::simulated::{self, SimCase, SimEnding, SimRecord};
 
-/// The place of a number: a sweep, a row of its table and a point of its axis, by their positions.
+/// The position of a number: the indices of a sweep, a row of its table and a point of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CellPosition {
     pub(crate) sweep: usize,
@@ -23,7 +23,7 @@ pub(crate) struct CellPosition {
 /// A record in short.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RunEntry {
-    /// Its place among the records.
+    /// Its index among the records.
     pub(crate) index: usize,
     pub(crate) id: String,
     /// The line of its case, in which `--only` searches.
@@ -33,21 +33,21 @@ pub(crate) struct RunEntry {
     pub(crate) link: String,
     /// When it ended, in UTC.
     pub(crate) date: String,
-    /// What became of it, in words.
+    /// Its outcome, in words.
     pub(crate) ended: String,
     /// Its value, if it is one of those behind a number.
     pub(crate) value: Option<super::table::Number>,
     pub(crate) is_valid: bool,
-    /// Why it is not, and why programs gave up.
+    /// The reasons why it is invalid, and why programs gave up.
     pub(crate) reasons: Vec<String>,
     /// The build, the machine and its load.
     pub(crate) made: String,
-    /// Whether another build made it than this one.
+    /// Whether another build made it.
     pub(crate) is_stale: bool,
 }
 
 impl Measured {
-    /// Returns the ids of the cases at a place; `None` if there is no such place.
+    /// Returns the ids of the cases at a position; `None` if it does not exist.
     pub(super) fn cases(&self, place: CellPosition) -> Option<HashSet<String>> {
         let CellPosition { sweep, row, point } = place;
         Some(match self {
@@ -69,8 +69,7 @@ impl Measured {
         })
     }
 
-    /// Returns all runs of the cases at a place, with the values of those that are in its numbers; `None` if there is no such
-    /// place.
+    /// Returns all runs of the cases at a position, with the values of the counting ones; `None` if it does not exist.
     pub(crate) fn runs_at(&self, place: CellPosition) -> Option<Vec<RunEntry>> {
         let ids = self.cases(place)?;
         let found = self.found_at(place).into_iter().flat_map(|cell| cell.runs);
@@ -80,7 +79,7 @@ impl Measured {
         Some(self.runs_with(|id| ids.contains(id), &values))
     }
 
-    /// Returns the runs with these ids, with the values of those that count.
+    /// Returns the runs with these ids, with the values of the counting ones.
     pub(crate) fn runs_with(
         &self,
         wanted: impl Fn(&str) -> bool,
@@ -109,7 +108,7 @@ impl Measured {
         (0..self.count()).rev().take(most).map(|index| self.run(index)).collect()
     }
 
-    /// Returns a whole record.
+    /// Returns a full record.
     pub(crate) fn record(&self, index: usize) -> Option<Value> {
         match self {
             Self::Links(_, records) => serde_json::to_value(records.get(index)?),
@@ -127,7 +126,7 @@ impl Measured {
         }
     }
 
-    /// Returns the lines by which the plan's cases are selected: one that several sweeps share is the first one's.
+    /// Returns the lines by which the plan's cases are selected; a case of several sweeps has that of the first.
     fn labels(&self) -> HashMap<String, String> {
         match self {
             Self::Links(plan, _) => plan.cases().iter().map(|case: &LinkCase| (case.id(), case.label())).collect(),
@@ -167,8 +166,8 @@ fn of_link(index: usize, record: &Record) -> RunEntry {
 fn of_flows(index: usize, record: &SimRecord) -> RunEntry {
     let SimCase { series, point, seed, scenario, .. } = &record.case;
     let is_faulty = record.ending == SimEnding::Failed;
-    let fault =
-        is_faulty.then(|| "a fault of the engine or of a program: the bytes differ, or it went on forever".to_owned());
+    let fault = is_faulty
+        .then(|| "internal error of the engine or of a program: the bytes differ, or it did not end".to_owned());
     RunEntry {
         index,
         id: record.id.clone(),
@@ -204,9 +203,9 @@ fn of_code(index: usize, record: &CodeRecord) -> RunEntry {
     }
 }
 
-/// Returns what made a record in a line; empty if it is not known.
-fn made(made: Option<&Made>) -> String {
-    let Some(Made { commit, machine, load, .. }) = made else { return String::new() };
+/// Returns the origin of a record in one line; empty if it is not known.
+fn made(made: Option<&Origin>) -> String {
+    let Some(Origin { commit, machine, load, .. }) = made else { return String::new() };
     let commit = commit.get(..12).map_or(commit.as_str(), |_| &commit[..12]);
     let build = if commit.is_empty() { String::new() } else { format!("commit {commit}, ") };
     format!("{build}{machine}, load {load:.2}")

@@ -16,7 +16,7 @@ pub(crate) struct Table {
     /// Titles of the axes, with their units.
     pub(crate) x: String,
     pub(crate) y: String,
-    /// Whether the picture is over time: there is a single point then, without numbers.
+    /// Whether the picture is over time, with a single point without numbers.
     pub(crate) is_over_time: bool,
     pub(crate) points: Vec<Point>,
     pub(crate) rows: Vec<Row>,
@@ -33,21 +33,21 @@ pub(crate) struct Point {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// The style by which its picture tells it from others.
+    /// Its style in the picture.
     pub(crate) style: usize,
     pub(crate) cells: Vec<Numbers>,
 }
 
-/// What the runs of a row at a point come to.
+/// The numbers of the runs of a row at a point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Numbers {
     /// Runs in the plan.
     pub(crate) planned: usize,
     /// Valid runs that have a value; mean, deviation and interval are of them.
     pub(crate) runs: usize,
-    /// Valid runs that did not finish, which are in no mean.
+    /// Valid runs that did not finish, which are not in the mean.
     pub(crate) unfinished: usize,
-    /// Invalid ones, which are in no number at all.
+    /// Invalid runs, which are not counted.
     pub(crate) invalid: usize,
     pub(crate) mean: Option<f64>,
     pub(crate) deviation: Option<f64>,
@@ -92,7 +92,7 @@ impl Numbers {
     }
 }
 
-/// A row without its numbers: how expressions of verdicts name it.
+/// A row without its numbers: its name in expressions of verdicts.
 struct RowLabel {
     name: String,
     style: usize,
@@ -124,7 +124,7 @@ impl Measured {
         table
     }
 
-    /// Returns the number of runs that the plan has at a place.
+    /// Returns the planned number of runs at a position.
     fn planned(&self, place: CellPosition) -> usize {
         match self {
             Self::Codes(plan, _) => plan.sweeps.get(place.sweep).map_or(0, |sweep| sweep.runs as usize),
@@ -269,8 +269,8 @@ mod tests {
         peers = ["a"]
     "#;
 
-    /// `b` takes 1, 2, 3 and 4 s without loss, and with loss the second run does not finish and the third one is invalid and made
-    /// again, in 7 s.
+    /// `b` takes 1, 2, 3 and 4 s without loss. With loss the second run does not finish, and the third is invalid and
+    /// repeated in 7 s.
     fn measured() -> Measured {
         let Ok(Measured::Links(plan, _)) = Measured::parse(Path::new("p.toml"), PLAN, None) else { panic!("a plan") };
         let mut records: Vec<Record> = Vec::new();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_what_the_records_say() {
+    fn table_has_the_numbers_of_the_records() {
         let measured = measured();
         let tables = measured.tables();
         let [loss, again] = &tables[..] else { panic!("two sweeps") };
@@ -307,12 +307,12 @@ mod tests {
         assert_eq!((lossy.mean, lossy.median.map(|median| median.value)), (Some(4.0), Some(5.5)));
         assert_eq!(lossy.max, Some(Number { value: 60.0, is_bound: true }));
         assert_eq!(a.cells[0], Numbers { planned: 4, ..Numbers::default() });
-        // Styles are those of the plan, so that pictures lead to rows.
+        // Styles are those of the plan, as in pictures.
         assert_eq!((b.style, a.style, again.rows[0].style, again.rows[0].name.as_str()), (0, 1, 1, "a"));
     }
 
     #[test]
-    fn the_runs_behind_a_cell_are_all_of_its_cases() {
+    fn runs_at_lists_all_runs_of_the_cases() {
         let measured = measured();
         let at = |row, point| measured.runs_at(CellPosition { sweep: 0, row, point });
         let runs = at(0, 1).expect("a place");
@@ -325,12 +325,12 @@ mod tests {
         assert_eq!(runs[0].label, "e/loss b 1000000 B over rate=10M,delay=5ms,loss=10%,seed=1 #0");
         assert_eq!(at(1, 0).map(|runs| runs.len()), Some(0));
         assert!(at(2, 0).is_none() && at(0, 2).is_none());
-        assert_eq!(measured.record(runs[3].index).expect("it is there")["ending"]["seconds"], 7.0);
+        assert_eq!(measured.record(runs[3].index).expect("it exists")["ending"]["seconds"], 7.0);
         assert!(measured.record(99).is_none());
     }
 
     #[test]
-    fn numbers_say_what_they_are_of() {
+    fn numbers_count_runs_and_bounds() {
         let numbers = Numbers::of(vec![Exactly(1.0), AtLeast(60.0), Exactly(3.0)], 2, 5);
         assert_eq!((numbers.planned, numbers.runs, numbers.unfinished, numbers.invalid), (5, 2, 1, 2));
         assert_eq!((numbers.mean, numbers.deviation), (Some(2.0), Some(2.0_f64.sqrt())));

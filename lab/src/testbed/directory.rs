@@ -1,4 +1,4 @@
-//! A directory for the files of one run, which is not left behind.
+//! A temporary directory for the files of one run.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,11 +10,11 @@ use tempfile::TempDir;
 const PREFIX: &str = "downpour-lab-";
 const LOCK: &str = "lock";
 
-/// A directory of this process alone. It is removed when dropped; [`clean`] finds those of killed processes.
+/// A directory for this process only. It is removed when dropped; [`clean`] finds those of killed processes.
 #[derive(Debug)]
 pub struct RunDirectory {
     directory: TempDir,
-    /// Locked as long as the process lives, however it ends.
+    /// Locked for the lifetime of the process.
     _lock: File,
 }
 
@@ -44,7 +44,7 @@ impl RunDirectory {
     }
 }
 
-/// Removes the directories in `parent` whose process is gone, and returns their paths. Those of other users stay.
+/// Removes the directories in `parent` whose process has ended, and returns their paths. Those of other users stay.
 ///
 /// # Errors
 /// A `parent` that cannot be read.
@@ -61,7 +61,7 @@ pub fn clean(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(removed)
 }
 
-/// Returns whether no process holds its lock. One without a lock was just made, or is half removed: it stays.
+/// Returns whether no process holds its lock. A directory without a lock is new, or half removed: it stays.
 fn is_left_behind(directory: &Path) -> bool {
     File::open(directory.join(LOCK)).is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
 }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_nobody_holds_is_removed() {
+    fn clean_keeps_locked_directories() {
         let parent = tempfile::tempdir().unwrap();
         let held = RunDirectory::within(parent.path()).unwrap();
         let left = parent.path().join("downpour-lab-left");

@@ -21,21 +21,21 @@ pub(super) const INTERFACE: &str = "eth0";
 /// All hosts have this hardware address: without ARP a host takes its own for that of the others, which avoids requests
 /// over a lossy link.
 pub(crate) const MAC: [u8; 6] = [0x02, 0, 0, 0, 0, 1];
-/// An address alone: with a network it would have a route of its own, before the one that pins congestion control.
+/// A single address: a network would add a route before the one that pins congestion control.
 const PREFIX_LENGTH: u8 = 32;
 /// Settings under which buffers are not the bottleneck: up to 64 MB, as recommended for hosts on long fast paths.
 const SETTINGS: [(&str, &str); 5] = [
     ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 67108864"),
     ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),
-    // A run should not learn from the previous one.
+    // A run must not learn from the previous one.
     ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
-    // Neighbour and router discovery would use up draws of the link intended for the measured packets.
+    // Neighbour and router discovery would use draws of the link intended for the measured packets.
     ("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"),
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
 ];
 
-/// A host, and the thread that lives on it. Processes started by the thread live there too, and end with the host or
-/// with this process, however that ends.
+/// A host, and its thread. Processes started by the thread are on the host too, and end with the host or with this
+/// process, even if it is killed.
 #[derive(Debug)]
 pub struct Host {
     name: String,
@@ -46,18 +46,18 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns this machine itself: no namespace, and 127.0.0.1.
+    /// Returns this machine as a host: without a namespace, at 127.0.0.1.
     ///
     /// # Errors
     /// A system that provides no thread.
-    pub fn here(name: &str) -> io::Result<Self> {
+    pub fn local(name: &str) -> io::Result<Self> {
         let (place, ()) = NamespaceThread::new(name, || Ok(()))?;
         Ok(Self { name: name.to_owned(), address: Ipv4Addr::LOCALHOST, place, init: Mutex::new(None) })
     }
 
     /// Creates a host with namespaces of its own, and no network yet. The files are its `/etc/hosts` and its
-    /// `/etc/resolv.conf`, without which it would ask this machine's name servers; `keeper` is a
-    /// program that calls [`keep`] when it is started as [`NAME`](crate::NAME) with the one argument `keep-host`.
+    /// `/etc/resolv.conf`, which replaces this machine's name servers; `keeper` is a program that calls [`keep`] when
+    /// it is started as [`NAME`](crate::NAME) with the one argument `keep-host`.
     pub(super) fn apart(
         name: &str,
         address: Ipv4Addr,
@@ -88,17 +88,17 @@ impl Host {
         Ok(Self { name: name.to_owned(), address, place, init: Mutex::new(Some(init)) })
     }
 
-    /// Returns its name, as in `/etc/hosts` there.
+    /// Returns its name, as in its `/etc/hosts`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the address at which the others reach it.
+    /// Returns its address for the others.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// Runs `work` on the host: sockets that it opens belong there.
+    /// Runs `work` on the host, whose network its sockets use.
     ///
     /// # Panics
     /// If `work` does, or that of an earlier call did.
@@ -122,18 +122,17 @@ impl Host {
         self.within(move || command.spawn())
     }
 
-    /// Returns how many datagrams have found no room in the socket that was to receive them.
+    /// Returns the number of datagrams dropped because their receiving socket was full.
     pub(crate) fn full_sockets(&self) -> u64 {
         self.within(|| fs::read_to_string("/proc/thread-self/net/snmp")).map_or(0, |table| full_sockets(&table))
     }
 
-    /// Ends everything that runs on the host; nothing can be started on it any more. Has no effect on this machine
-    /// itself.
+    /// Kills all processes of the host; none can be started on it afterwards. Has no effect on this machine itself.
     pub fn end(&self) {
         let init = self.init.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut init) = init {
             drop(init.stdin.take());
-            // It ends when all others have.
+            // It exits when all others have.
             let _ = init.wait();
         }
     }
@@ -143,7 +142,7 @@ impl Host {
         self.within(ports::listening)
     }
 
-    /// Has TCP of the host ask for ECN in the connections that it makes; by default Linux only accepts it.
+    /// Makes TCP of the host ask for ECN in its outgoing connections; by default Linux only accepts it.
     ///
     /// # Errors
     /// `/proc/sys` cannot be written.
@@ -153,8 +152,8 @@ impl Host {
             .map_err(|error| io::Error::new(error.kind(), format!("cannot set {SETTING} to 1: {error}")))
     }
 
-    /// Sets the congestion control of all TCP that leaves the host, whatever its programs request; `None` leaves it to
-    /// them.
+    /// Sets the congestion control of all TCP that leaves the host, whatever its programs request; `None` leaves the
+    /// choice to them.
     ///
     /// # Errors
     /// A congestion control that the kernel does not have.
@@ -168,7 +167,7 @@ impl Host {
         self.within(|| File::open("/proc/thread-self/ns/net"))
     }
 
-    /// Gives its interface, once that is there, an address and a default route.
+    /// Gives its interface, once it exists, an address and a default route.
     pub(super) fn configure(&self) -> io::Result<()> {
         let address = self.address;
         self.within(move || {
@@ -196,7 +195,7 @@ impl Drop for Host {
     }
 }
 
-/// Reads a table of `/proc/net/snmp`: a line with the names of what UDP counts, and one with the numbers.
+/// Reads a table of `/proc/net/snmp`: a line with the names of UDP's counters, and one with the numbers.
 fn full_sockets(table: &str) -> u64 {
     let mut udp = table.lines().filter_map(|line| line.strip_prefix("Udp: ")).map(str::split_whitespace);
     let (Some(names), Some(numbers)) = (udp.next(), udp.next()) else { return 0 };
@@ -204,10 +203,10 @@ fn full_sockets(table: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// Runs as the first process of the host: it adopts orphans, and ends when stdin does, which ends all others.
+/// Runs as the first process of the host: it adopts orphans, and exits at the end of stdin, which kills all others.
 ///
 /// # Errors
-/// A stdin or stdout that is not there.
+/// A missing stdin or stdout.
 pub fn keep() -> io::Result<()> {
     use std::io::Write as _;
     namespaces::reap_children()?;
@@ -221,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn full_sockets_are_counted_by_name() {
+    fn full_sockets_reads_rcvbuf_errors() {
         let table = "Tcp: RtoAlgorithm\nTcp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\nUdp: 10 1 9 20 8\n";
         assert_eq!((full_sockets(table), full_sockets("Udp: InDatagrams\n")), (8, 0));
     }

@@ -1,7 +1,7 @@
-//! Hosts: network namespaces in which real programs run, and the cables that lead from each of them to the emulator.
+//! Hosts: network namespaces in which real programs run, and their cables to the emulator.
 //!
-//! Nothing is left behind: namespaces have no names, and the kernel ends the processes in them when this process ends,
-//! however that happens.
+//! No hosts remain after this process, even if it is killed: namespaces have no names, and the kernel kills the
+//! processes in them.
 
 mod directory;
 mod host;
@@ -26,7 +26,7 @@ use netlink_packet_route::link::LinkFlags;
 pub use place::InterfaceCounts;
 use place::NamespaceThread;
 pub(crate) use ports::Protocol;
-pub use privilege::{Forbidden, acquire};
+pub use privilege::{NamespacesDenied, acquire};
 
 use crate::sys::ethtool;
 use crate::sys::namespaces::new_network;
@@ -36,11 +36,10 @@ pub use crate::sys::tun::TunError;
 
 /// The name of the other end of a link.
 const PEER_NAME: &str = "peer";
-/// Packets, of any size, that wait in a TUN device before more are dropped: a stall of tens of milliseconds should not
-/// fill it.
+/// Capacity of a TUN device in packets of any size: a stall of tens of milliseconds should not fill it.
 const TUN_QUEUE: u32 = 10_000;
 
-/// Hosts without connections yet: their cables are taken by the code that connects them.
+/// Hosts without connections: the code that connects them takes their cables.
 #[derive(Debug)]
 pub struct Testbed {
     hosts: Vec<Host>,
@@ -52,11 +51,11 @@ pub struct Testbed {
     _directory: RunDirectory,
 }
 
-/// An error in creating a space.
+/// An error in creating a testbed.
 #[derive(Debug, thiserror::Error)]
-pub enum SpaceError {
-    /// No directory for what hosts need.
-    #[error("cannot make a directory for a run in {}: {source}", .directory.display())]
+pub enum TestbedError {
+    /// No directory for the files of hosts.
+    #[error("cannot create a directory for a run in {}: {source}", .directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
@@ -66,8 +65,8 @@ pub enum SpaceError {
     /// No fast cable to a host.
     #[error(transparent)]
     Tun(#[from] TunError),
-    /// The kernel refuses a namespace or an interface.
-    #[error("cannot make the network of host {host}: {source}")]
+    /// The kernel denies a namespace or an interface.
+    #[error("cannot create the network of host {host}: {source}")]
     Host {
         /// The host's name.
         host: String,
@@ -77,9 +76,9 @@ pub enum SpaceError {
 }
 
 impl Testbed {
-    /// Creates a host for each of `names`, and a cable of this kind to each. `pairs` are the hosts that call each other
-    /// `peer`, as indices into `names`. `keeper` is a program that calls [`keep`] when its one argument is `keep-host`:
-    /// this one.
+    /// Creates a host for each of `names`, and a cable of this kind to each. `pairs` are the hosts that are `peer` to
+    /// each other, as indices into `names`. `keeper` is a program that calls [`keep`] when its one argument is
+    /// `keep-host`: this one.
     ///
     /// # Errors
     /// A kernel that does not let this process make namespaces: see [`acquire`]. For fast cables also a user without
@@ -89,16 +88,16 @@ impl Testbed {
         pairs: &[(usize, usize)],
         kind: CableKind,
         keeper: &Path,
-    ) -> Result<(Self, Vec<Cable>), SpaceError> {
-        let in_directory = |source| SpaceError::Directory { directory: std::env::temp_dir(), source };
+    ) -> Result<(Self, Vec<Cable>), TestbedError> {
+        let in_directory = |source| TestbedError::Directory { directory: std::env::temp_dir(), source };
         let directory = RunDirectory::new().map_err(in_directory)?;
         let failed = |host: &str| {
             let host = host.to_owned();
-            move |source| SpaceError::Host { host, source }
+            move |source| TestbedError::Host { host, source }
         };
         let (wires, ()) = NamespaceThread::new("wires", new_network).map_err(failed("wires"))?;
         let no_servers = directory.path().join("resolv.conf");
-        fs::write(&no_servers, "# No name server can be reached from here.\n").map_err(in_directory)?;
+        fs::write(&no_servers, "# No name server is reachable.\n").map_err(in_directory)?;
         let (mut hosts, mut cables, mut tunnels) = (Vec::new(), Vec::new(), Vec::new());
         for (index, name) in names.iter().enumerate() {
             let table = directory.path().join(format!("hosts-{index}"));
@@ -186,7 +185,7 @@ fn lay_veth(name: &str, host_namespace: BorrowedFd<'_>) -> io::Result<PacketSock
     netlink.add_veth(name, host::INTERFACE, host::MAC, host_namespace)?;
     ethtool::switch_offloads_off(name)?;
     let interface = interface_index(name)?;
-    // Up first: a packet socket on an interface that is down starts with an error.
+    // Switched on first: a packet socket on an interface that is down starts with an error.
     netlink.set_up(interface, LinkFlags::Noarp)?;
     PacketSocket::open(interface)
 }
@@ -228,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_places_go_together() {
+    fn address_of_and_index_of_are_inverse() {
         for index in [0, 1, 253, 254, 255, 256, 65_534] {
             assert_eq!(index_of(address_of(index)), Some(index));
         }
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_finds_its_peer_by_name() {
+    fn hosts_table_has_the_peer() {
         let names = ["a".to_owned(), "b".to_owned(), "c".to_owned()];
         let table = hosts_table(&names, &[(0, 2)], 2);
         assert_eq!(table, "127.0.0.1 localhost\n10.77.0.1 a peer\n10.77.0.2 b\n10.77.0.3 c\n");

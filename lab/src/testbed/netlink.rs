@@ -31,7 +31,7 @@ impl Netlink {
         Ok(Self { socket })
     }
 
-    /// Creates a cable: `name` here, `peer_name` with the hardware address `peer_mac` in another namespace.
+    /// Creates a cable: `name` in this namespace, `peer_name` with the hardware address `peer_mac` in another.
     pub(super) fn add_veth(
         &self,
         name: &str,
@@ -66,8 +66,7 @@ impl Netlink {
         self.ask(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Sets how many packets wait at an interface before more are dropped. The ioctl for it requires root of the whole
-    /// machine.
+    /// Sets the queue length of an interface in packets. The ioctl for it requires root of the machine.
     pub(super) fn set_queue_length(&self, interface: u32, packets: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = interface;

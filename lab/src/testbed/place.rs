@@ -1,4 +1,4 @@
-//! A thread that lives in namespaces of its own.
+//! A thread in namespaces of its own.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,8 @@ use std::thread;
 /// Work for the thread.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread, and the namespaces that it has entered: everything that it opens and starts belongs there. It ends when
-/// this is dropped.
+/// A thread, and the namespaces that it has entered: its sockets and processes belong to them. It ends when this is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct NamespaceThread {
     thread: Sender<Work>,
@@ -26,7 +26,7 @@ impl NamespaceThread {
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let result = arrive();
             let stays = result.is_ok();
-            // The caller is gone: there is no work either.
+            // The caller is gone, and so is its work.
             let _ = arrived.send(result);
             if stays {
                 work.into_iter().for_each(|work| work());
@@ -36,19 +36,18 @@ impl NamespaceThread {
         Ok((Self { thread }, result))
     }
 
-    /// Runs `work` there.
+    /// Runs `work` in the namespaces.
     pub(super) fn within<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = channel();
         let work = Box::new(move || drop(done.send(work())));
-        self.thread.send(work).expect("the thread ends with its place");
-        result.recv().expect("work in a place does not panic")
+        self.thread.send(work).expect("the thread ends with its handle");
+        result.recv().expect("work in namespaces does not panic")
     }
 
-    /// Returns the counts of an interface there so far.
+    /// Returns the counts of an interface in the namespaces so far.
     pub(super) fn counts(&self, interface: &str) -> io::Result<InterfaceCounts> {
         let table = self.within(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
-        InterfaceCounts::find(&table, interface)
-            .ok_or_else(|| io::Error::other("/proc/net/dev does not show the interface"))
+        InterfaceCounts::find(&table, interface).ok_or_else(|| io::Error::other("no such interface in /proc/net/dev"))
     }
 }
 
@@ -85,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_from_their_columns() {
+    fn interface_counts_are_read_from_columns() {
         let table = "Inter-|   Receive\n face |bytes\n    lo:       1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0: 1000      7    0    3    0     0          0         0     9000      60    0    2    0     0       0          0\n";
         let expected = InterfaceCounts { received: 7, receive_drops: 3, sent: 60, send_drops: 2 };
         assert_eq!(InterfaceCounts::find(table, "eth0"), Some(expected));

@@ -19,7 +19,7 @@ pub(super) fn listening() -> Vec<(Protocol, u16)> {
         ("udp6", Protocol::Udp, "07"),
     ];
     let ports = |(table, protocol, state)| {
-        // That of the thread: its namespace is not the one of the process.
+        // The thread's directory: its namespace is not that of the process.
         let text = fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
         let port = move |row: &str| port(row, state).map(|port| (protocol, port));
         text.lines().skip(1).filter_map(port).collect::<Vec<_>>()
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_that_of_a_socket_in_the_right_state() {
+    fn port_of_a_listening_socket() {
         let row = "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7";
         assert_eq!((port(row, "0A"), port(row, "07"), port("", "0A")), (Some(8080), None, None));
     }

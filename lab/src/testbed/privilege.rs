@@ -5,19 +5,19 @@ use std::{fs, io, thread};
 
 use crate::sys::namespaces;
 
-/// The kernel makes no namespaces for this user.
+/// The kernel denies namespaces to this user.
 #[derive(Debug, thiserror::Error)]
-#[error("this machine lets {who} make no network namespaces ({reason}): {remedy}")]
-pub struct Forbidden {
-    who: &'static str,
+#[error("cannot create network namespaces as {user} ({reason}): {remedy}")]
+pub struct NamespacesDenied {
+    user: &'static str,
     reason: io::Error,
     remedy: &'static str,
 }
 
 const THREAD_GONE_WITHIN: Duration = Duration::from_millis(200);
 
-/// Switches that forbid user namespaces to ordinary users: the location of each, the value that forbids, and the
-/// command to change it.
+/// Switches that deny user namespaces to ordinary users: the location of each, the denying value, and the command to
+/// change it.
 const SWITCHES: [(&str, &str, &str); 3] = [
     (
         "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
@@ -36,14 +36,14 @@ const SWITCHES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Ensures that this process may make namespaces. An ordinary user gets a user namespace, in which its own files belong
-/// to root.
+/// Ensures that this process may make namespaces. An ordinary user gets a user namespace, in which the user's own files
+/// belong to root.
 ///
 /// Call it before anything else: a process with a second thread gets no user namespace.
 ///
 /// # Errors
-/// A kernel that forbids it, with what to change.
-pub fn acquire() -> Result<(), Forbidden> {
+/// A kernel that denies it, with the setting to change.
+pub fn acquire() -> Result<(), NamespacesDenied> {
     if may_make_networks() {
         return Ok(());
     }
@@ -57,18 +57,18 @@ pub fn acquire() -> Result<(), Forbidden> {
         .and_then(|()| if may_make_networks() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) })
         .map_err(|reason| {
             if user.is_root() {
-                let remedy = "in a container, start that with --cap-add=SYS_ADMIN --cap-add=NET_ADMIN --security-opt seccomp=unconfined";
-                return Forbidden { who: "root", reason, remedy };
+                let remedy = "in a container, start it with --cap-add=SYS_ADMIN --cap-add=NET_ADMIN --security-opt seccomp=unconfined";
+                return NamespacesDenied { user: "root", reason, remedy };
             }
             let is_set = |&&(path, value, _): &&(&str, &str, &str)| {
                 fs::read_to_string(path).is_ok_and(|text| text.trim() == value)
             };
             let remedy = SWITCHES.iter().find(is_set).map_or("run it as root", |(_, _, remedy)| remedy);
-            Forbidden { who: "an ordinary user", reason, remedy }
+            NamespacesDenied { user: "an ordinary user", reason, remedy }
         })
 }
 
-/// Enters a user namespace. A thread that has ended counts for a moment longer, so it is tried again.
+/// Enters a user namespace. An ended thread counts for a moment longer, hence the retries.
 fn user_namespace() -> io::Result<()> {
     let start = Instant::now();
     loop {
@@ -81,7 +81,7 @@ fn user_namespace() -> io::Result<()> {
     }
 }
 
-/// Tested on a thread that ends, so that nothing stays.
+/// Tested on a temporary thread.
 fn may_make_networks() -> bool {
     thread::spawn(|| namespaces::new_network().is_ok()).join().unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! Which blocks of the flows are open, being repaired, or done.
+//! The state of the blocks of flows: open, being repaired, or done.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::record::Symbol;
 
-/// Flows of which blocks are known: the last ones that began.
+/// The most flows with known blocks: the last ones that began.
 const MOST_FLOWS: usize = 4;
-/// Blocks of a flow that may be open at once; more than the engine opens.
+/// The most open blocks of a flow; more than the engine opens.
 const MOST_OPEN: usize = 4096;
-/// Cells of a map: where there are more blocks, each cell is several.
+/// The most cells of a map: with more blocks, each cell is several.
 const MOST_CELLS: usize = 512;
 
 /// The flows of a connection.
@@ -25,17 +25,17 @@ struct Flow {
     length: Option<u64>,
     is_received: bool,
     is_over: bool,
-    /// Blocks that have begun; all below it have.
+    /// The number of started blocks.
     begun: u32,
     done: u32,
-    /// Blocks that have begun and are not done, and whether they are being repaired.
+    /// Open blocks, and whether they are being repaired.
     open: BTreeMap<u32, bool>,
-    /// For each cell, how many of its blocks are done.
+    /// The number of finished blocks of each cell.
     cells: Vec<u32>,
     per_cell: u32,
 }
 
-/// What a page shows of a flow.
+/// The view of a flow on a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct FlowView {
     id: u64,
@@ -47,7 +47,7 @@ pub(crate) struct FlowView {
     open: usize,
     repaired: usize,
     per_cell: u32,
-    /// One letter for each cell: `d` all of it is done, `o` something is open, `r` something is being repaired.
+    /// One letter for each cell: `d` all blocks are done, `o` a block is open, `r` a block is being repaired.
     map: String,
 }
 
@@ -73,7 +73,7 @@ impl Flows {
         });
     }
 
-    /// Symbols of a block were sent or received. Of what a trace has not told the beginning of, nothing is known.
+    /// Symbols of a block were sent or received. Flows whose beginning is not in the trace are ignored.
     pub(super) fn symbols(&mut self, symbol: Symbol<'_>, is_received: bool) {
         let is_repair = symbol.kind.is_some_and(|kind| matches!(kind, "resent" | "repair"));
         if let Some(flow) = self.get(symbol.flow, is_received) {
@@ -114,7 +114,7 @@ impl Flows {
 impl Flow {
     /// A block and all before it have begun.
     fn begin(&mut self, block: u32) {
-        // A number that no flow reaches would be a loop without end.
+        // A block number that no flow reaches would cause an endless loop.
         if block < self.begun || block - self.begun > MOST_OPEN as u32 {
             return;
         }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((&*view.map, view.done, view.open, view.is_over), ("dddd", 4, 0, true));
     }
 
-    /// No trace, however long or strange, takes more memory than this.
+    /// No trace, however long or invalid, takes more memory than this.
     #[test]
     fn a_map_is_bounded() {
         let mut flows = Flows::default();

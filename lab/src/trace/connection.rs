@@ -1,4 +1,4 @@
-//! One connection, as its trace tells it.
+//! One connection, from its trace.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use super::course::Course;
 use super::record::{Data, Record};
 use super::words;
 
-/// A quantity that is drawn over time.
+/// A quantity drawn over time.
 #[derive(Debug)]
 pub(crate) struct Measured {
-    /// Its name, that of the trace where that has it.
+    /// Its name, that of the trace if possible.
     pub(crate) key: &'static str,
     /// Its title with the unit in which it is drawn.
     pub(crate) title: &'static str,
@@ -24,26 +24,26 @@ const fn measured(key: &'static str, title: &'static str, unit: f64) -> Measured
 
 /// The quantities, in the order of the panels.
 pub(crate) const MEASURED: [Measured; 10] = [
-    measured("delivered_rate", "Delivered, as the sender learns it, Mbit/s", 1e-6),
+    measured("delivered_rate", "Delivered, acknowledged to the sender, Mbit/s", 1e-6),
     measured("pacing_rate", "Pacing rate, Mbit/s", 1e-6),
     measured("congestion_window", "Congestion window, kB", 1e-3),
     measured("bytes_in_flight", "In flight, kB", 1e-3),
     measured("loss", "Loss estimate, %", 100.0),
-    measured("redundancy", "Symbols beyond the source, % of it", 100.0),
+    measured("redundancy", "Overhead, % of the source symbols", 100.0),
     measured("smoothed_rtt", "Round-trip time, smoothed, ms", 1.0),
     measured("latest_rtt", "Round-trip time, latest, ms", 1.0),
-    measured("queue_delay", "Queueing delay (latest less least round trip), ms", 1.0),
+    measured("queue_delay", "Queueing delay (latest RTT minus least), ms", 1.0),
     measured("open_blocks", "Open blocks", 1.0),
 ];
 
-/// The shortest time over which a rate is taken, in seconds; it is a round trip where that takes longer.
+/// The shortest time over which a rate is taken, in seconds; a round trip if that is longer.
 const RATE_SPAN: f64 = 0.1;
-/// Reports over which a rate is taken, at most.
+/// The most reports over which a rate is taken.
 const MOST_REPORTS: usize = 4096;
-/// Changes of the controller's state that are kept.
+/// The most stored changes of the controller's state.
 const MOST_CHANGES: usize = 50;
 
-/// What is known of a connection.
+/// The data of a connection.
 #[derive(Debug)]
 pub(crate) struct TracedConnection {
     course: Course<{ MEASURED.len() }>,
@@ -64,7 +64,7 @@ pub(crate) struct TracedConnection {
 }
 
 impl TracedConnection {
-    /// Creates one whose course has at most so many buckets.
+    /// Creates one whose course has at most this number of buckets.
     pub(super) fn new(buckets: usize) -> Self {
         Self {
             course: Course::new(buckets),
@@ -84,7 +84,7 @@ impl TracedConnection {
         }
     }
 
-    /// Takes an event.
+    /// Handles an event.
     pub(super) fn event(&mut self, record: &Record<'_>) {
         let (Some(name), Some(time)) = (record.name, record.time) else { return };
         let (time, data) = (time * 1e-3, &record.data);
@@ -137,7 +137,7 @@ impl TracedConnection {
         ];
         self.course.push(time, self.last);
         keep(&mut self.controller, data.congestion_control, words::shortened);
-        // A program that tells its progress knows more than its engine.
+        // A program that reports its progress knows more than its engine.
         if self.progress.is_none() {
             keep(&mut self.limit, data.limited_by, words::limit);
         }
@@ -153,7 +153,7 @@ impl TracedConnection {
 
     fn change(&mut self, time: f64, data: &Data<'_>) {
         let Some(new) = data.new else { return };
-        self.doing = Some(words::doing(new));
+        self.doing = Some(words::action(new));
         if self.changes.len() == MOST_CHANGES {
             self.changes.pop_front();
         }
@@ -188,22 +188,22 @@ impl TracedConnection {
         self.controller.as_deref()
     }
 
-    /// Returns what holds the sender back, in words.
+    /// Returns the bottleneck of the sender, in words.
     pub(crate) fn limit(&self) -> Option<&str> {
         self.limit.as_deref()
     }
 
-    /// Returns what the controller does, in words.
+    /// Returns the action of the controller, in words.
     pub(crate) fn doing(&self) -> Option<&str> {
         self.doing.as_deref()
     }
 
-    /// Returns how far the transfer is, if its program has told.
-    pub(crate) fn told_progress(&self) -> Option<&Progress> {
+    /// Returns the progress of the transfer, if its program reported it.
+    pub(crate) fn reported_progress(&self) -> Option<&Progress> {
         self.progress.as_ref()
     }
 
-    /// Returns what the controller has done, and since when in seconds, in words: its last changes.
+    /// Returns the last changes of the controller: the time in seconds, and the action in words.
     pub(crate) fn changes(&self) -> impl Iterator<Item = &(f64, String)> {
         self.changes.iter()
     }
@@ -213,21 +213,21 @@ impl TracedConnection {
     }
 }
 
-/// How far a transfer is, as its program has told last.
+/// The progress of a transfer, as last reported by its program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Progress {
     bytes: f64,
     known_bytes: f64,
     files: f64,
     known_files: f64,
-    /// Whether more than what is known may follow.
+    /// Whether further files may become known.
     is_all: bool,
     /// Seconds.
     left: Option<f64>,
 }
 
 impl Progress {
-    /// Returns the per cent of the known bytes that have arrived.
+    /// Returns the percentage of the known bytes that have arrived.
     pub(crate) fn percent(&self) -> f64 {
         (self.bytes / self.known_bytes.max(1.0) * 100.0).floor().clamp(0.0, 100.0)
     }
@@ -249,7 +249,7 @@ impl Progress {
     }
 }
 
-/// Puts words in place of what stands there, unless nothing has changed.
+/// Replaces a text if it has changed.
 fn keep(kept: &mut Option<String>, name: Option<&str>, words: impl Fn(&str) -> String) {
     if let Some(name) = name {
         let new = words(name);
@@ -259,14 +259,14 @@ fn keep(kept: &mut Option<String>, name: Option<&str>, words: impl Fn(&str) -> S
     }
 }
 
-/// What has arrived in the last round trip, as the sender has learned it.
+/// The bytes acknowledged to the sender in the last round trip.
 #[derive(Debug, Default)]
 struct Arrivals {
-    /// When, and how many bytes.
+    /// Times and bytes.
     reports: VecDeque<(f64, f64)>,
     /// The sum of these bytes.
     bytes: f64,
-    /// When the report before these came.
+    /// The time of the report before these.
     since: f64,
 }
 

@@ -1,7 +1,7 @@
 //! The course of quantities over time, in bounded memory.
 
-/// The values of `N` quantities over time: each moment while there is room, and from then on the least, greatest and
-/// mean values of ever longer stretches.
+/// The values of `N` quantities over time: each moment while there is room, and then the least, greatest and mean
+/// values of ever longer intervals.
 #[derive(Debug)]
 pub(crate) struct Course<const N: usize> {
     buckets: Vec<Bucket<N>>,
@@ -11,7 +11,7 @@ pub(crate) struct Course<const N: usize> {
     per_bucket: usize,
 }
 
-/// A stretch of time.
+/// An interval of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bucket<const N: usize> {
     /// Times of its first and its last moment, in seconds.
@@ -19,11 +19,11 @@ pub(crate) struct Bucket<const N: usize> {
     pub(crate) to: f64,
     /// Number of moments.
     pub(crate) moments: usize,
-    /// Of each quantity, what is known of its values.
+    /// The spread of each quantity.
     pub(crate) values: [Spread; N],
 }
 
-/// The values of a quantity in a stretch of time.
+/// The values of a quantity in an interval of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spread {
     count: usize,
@@ -56,7 +56,7 @@ impl Spread {
 }
 
 impl<const N: usize> Bucket<N> {
-    /// Returns the time that stands for the stretch: its middle.
+    /// Returns the middle of the interval.
     pub(crate) fn time(&self) -> f64 {
         if self.moments == 1 { self.from } else { f64::midpoint(self.from, self.to) }
     }
@@ -71,12 +71,12 @@ impl<const N: usize> Bucket<N> {
 }
 
 impl<const N: usize> Course<N> {
-    /// Keeps at most so many buckets, which are at least two.
+    /// Creates a course of at most this number of buckets, at least two.
     pub(crate) fn new(most: usize) -> Self {
         Self { buckets: Vec::new(), most: most.max(2), per_bucket: 1 }
     }
 
-    /// Takes the values of one moment, in seconds since the beginning.
+    /// Adds the values of one moment, in seconds since the beginning.
     pub(crate) fn push(&mut self, time: f64, values: [Option<f64>; N]) {
         let new = Bucket { from: time, to: time, moments: 1, values: values.map(Spread::of) };
         match self.buckets.last_mut() {
@@ -93,14 +93,14 @@ impl<const N: usize> Course<N> {
         &self.buckets
     }
 
-    /// Returns the buckets that lie in a stretch of time at least in part.
+    /// Returns the buckets that overlap an interval of time.
     pub(crate) fn within(&self, [from, to]: [f64; 2]) -> &[Bucket<N>] {
         let first = self.buckets.partition_point(|bucket| bucket.to < from);
         let end = self.buckets.partition_point(|bucket| bucket.from <= to);
         &self.buckets[first..end.max(first)]
     }
 
-    /// Returns the same, with a neighbour on either side to which a line leads, joined to at most `most` or two more.
+    /// Returns the same, with a neighbour on either side for the line, joined to at most `most` or two more.
     pub(crate) fn overview(&self, range: [f64; 2], most: usize) -> Vec<Bucket<N>> {
         let first = self.buckets.partition_point(|bucket| bucket.to < range[0]).saturating_sub(1);
         let end = self.buckets.partition_point(|bucket| bucket.from <= range[1]).max(first);
@@ -109,7 +109,7 @@ impl<const N: usize> Course<N> {
     }
 }
 
-/// Joins so many neighbours each.
+/// Joins groups of this number of neighbours.
 fn joined<const N: usize>(buckets: &[Bucket<N>], count: usize) -> Vec<Bucket<N>> {
     let join = |neighbours: &[Bucket<N>]| {
         let mut all = neighbours[0];
@@ -123,9 +123,9 @@ fn joined<const N: usize>(buckets: &[Bucket<N>], count: usize) -> Vec<Bucket<N>>
 mod tests {
     use super::*;
 
-    /// However many moments there are, no peak is lost, the mean is that of all, and memory is bounded.
+    /// With any number of moments, peaks are kept, the mean is that of all, and memory is bounded.
     #[test]
-    fn a_course_of_any_length_keeps_extremes_and_means_in_bounded_memory() {
+    fn course_keeps_extremes_and_means_in_bounded_memory() {
         let mut course = Course::<2>::new(64);
         for moment in 0..100_000_u32 {
             let peak = if moment == 31_117 { 9.0 } else { 1.0 };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_moment_is_kept_while_there_is_room() {
+    fn course_keeps_every_moment_while_there_is_room() {
         let mut course = Course::<1>::new(4);
         (0..4).for_each(|moment| course.push(f64::from(moment), [Some(f64::from(moment))]));
         assert_eq!(course.buckets().iter().map(|bucket| bucket.time()).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0]);

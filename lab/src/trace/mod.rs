@@ -1,5 +1,5 @@
-//! Traces that downpour's `--qlog` writes: JSON text sequences (RFC 7464) of qlog, read while they are written or
-//! afterwards, in memory that does not grow with their length.
+//! Traces of downpour's `--qlog`: JSON text sequences (RFC 7464) of qlog, read during or after writing, in bounded
+//! memory.
 
 mod blocks;
 mod connection;
@@ -13,23 +13,23 @@ pub(crate) use connection::{MEASURED, Measured, TracedConnection};
 pub(crate) use course::Course;
 use record::{Record, Records};
 
-/// How much of a trace is kept.
+/// Limits of the stored part of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Buckets of each connection's course.
     pub(crate) buckets: usize,
-    /// Connections, of which the last ones are kept.
+    /// The most stored connections, which are the last ones.
     pub(crate) connections: usize,
 }
 
-/// What has been read of a file so far.
+/// The content of a file read so far.
 #[derive(Debug)]
 pub(crate) struct Trace {
     limits: Limits,
     records: Records,
     connections: VecDeque<TracedConnection>,
     earlier: usize,
-    strange: usize,
+    invalid_records: usize,
     complaint: Option<String>,
 }
 
@@ -40,23 +40,23 @@ impl Trace {
             records: Records::default(),
             connections: VecDeque::new(),
             earlier: 0,
-            strange: 0,
+            invalid_records: 0,
             complaint: None,
         }
     }
 
-    /// Takes further bytes of the file.
+    /// Adds further bytes of the file.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let Self { records, .. } = self;
         let mut records = std::mem::take(records);
         records.push(bytes, |text| match text.map_err(str::to_owned).and_then(Record::parse) {
             Ok(record) => self.record(&record),
-            Err(why) => self.complain(&why),
+            Err(why) => self.count_invalid(&why),
         });
         self.records = records;
     }
 
-    /// Takes the last record if it is whole, whatever follows.
+    /// Adds the last record if it is complete, without waiting for the next.
     pub(crate) fn settle(&mut self) {
         let mut records = std::mem::take(&mut self.records);
         records.settle(|text| match Record::parse(text) {
@@ -69,28 +69,28 @@ impl Trace {
         self.records = records;
     }
 
-    /// Whether the last record is incomplete: its writer is still writing, was ended, or the disk was full.
+    /// Returns whether the last record is incomplete: its writer is still writing, was killed, or the disk was full.
     pub(crate) fn is_cut(&self) -> bool {
         self.records.is_within()
     }
 
-    /// Returns the connections that are kept, the first one first.
+    /// Returns the stored connections in order.
     pub(crate) fn connections(&self) -> &VecDeque<TracedConnection> {
         &self.connections
     }
 
-    /// Returns the number of connections before those that are kept.
+    /// Returns the number of earlier connections, which are not stored.
     pub(crate) fn earlier(&self) -> usize {
         self.earlier
     }
 
-    /// Returns the number of records that make no sense, and what is wrong with the first of them.
-    pub(crate) fn strange(&self) -> Option<(usize, &str)> {
-        self.complaint.as_deref().map(|why| (self.strange, why))
+    /// Returns the number of invalid records, and the error of the first.
+    pub(crate) fn invalid_records(&self) -> Option<(usize, &str)> {
+        self.complaint.as_deref().map(|why| (self.invalid_records, why))
     }
 
-    fn complain(&mut self, why: &str) {
-        self.strange += 1;
+    fn count_invalid(&mut self, why: &str) {
+        self.invalid_records += 1;
         self.complaint.get_or_insert_with(|| why.to_owned());
     }
 
@@ -104,7 +104,7 @@ impl Trace {
         } else if let Some(connection) = self.connections.back_mut() {
             connection.event(record);
         } else {
-            self.complain("an event before the header of a trace");
+            self.count_invalid("an event before the header of a trace");
         }
     }
 }

@@ -1,28 +1,28 @@
-//! Records: how they are found in a file, and what they say.
+//! Records: their separation in a file, and their content.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// What every record begins with.
+/// The first byte of every record.
 const SEPARATOR: u8 = 0x1e;
-/// Longer than any record that makes sense.
+/// The longest record; longer than any valid one.
 const LONGEST: usize = 1 << 20;
 
-/// Cuts a file into records, wherever the pieces end in which it is read.
+/// Splits a file into records, whatever the sizes of the reads.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// The beginning of the record whose end has not been read yet.
+    /// The beginning of an incomplete record.
     rest: Vec<u8>,
     is_too_long: bool,
 }
 
 impl Records {
-    /// Takes further bytes, and passes on each record that is whole because the next one begins, or why it is none.
+    /// Adds further bytes, and passes on each record that the start of the next completes, or its error.
     pub(super) fn push(&mut self, mut bytes: &[u8], mut found: impl FnMut(Result<&[u8], &str>)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == SEPARATOR) {
             self.keep(&bytes[..end]);
             if std::mem::take(&mut self.is_too_long) {
-                found(Err("a record that does not end"));
+                found(Err("a record longer than the limit"));
             } else if self.is_within() {
                 found(Ok(&self.rest));
             }
@@ -32,14 +32,14 @@ impl Records {
         self.keep(bytes);
     }
 
-    /// Passes on the last record; it is over if `found` says that it makes sense.
+    /// Passes on the last record, which is complete if `found` accepts it.
     pub(super) fn settle(&mut self, found: impl FnOnce(&[u8]) -> bool) {
         if self.is_within() && found(&self.rest) {
             self.rest.clear();
         }
     }
 
-    /// Whether a record has begun that is not over.
+    /// Returns whether there is an incomplete record.
     pub(super) fn is_within(&self) -> bool {
         self.is_too_long || !self.rest.trim_ascii().is_empty()
     }
@@ -67,7 +67,7 @@ pub(super) struct Record<'a> {
     pub(super) data: Data<'a>,
 }
 
-/// What events say, as far as anybody here wants to know. Each has some of it.
+/// The used data of events. Each event has some of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Data<'a> {
@@ -81,7 +81,7 @@ pub(super) struct Data<'a> {
     pub(super) latest_rtt: Option<f64>,
     pub(super) queue_delay: Option<f64>,
     pub(super) open_blocks: Option<f64>,
-    /// Of a transfer: bytes and files that have arrived, and those known so far, and whether these are all.
+    /// A transfer: bytes and files that have arrived, those known so far, and whether these are all.
     pub(super) bytes: Option<f64>,
     pub(super) known_bytes: Option<f64>,
     pub(super) files: Option<f64>,
@@ -110,15 +110,15 @@ pub(super) struct Data<'a> {
 pub(super) struct Symbol<'a> {
     pub(super) flow: u64,
     pub(super) block: u32,
-    /// Whether source or repair; only where they are sent.
+    /// Source or repair; only in sent packets.
     #[serde(borrow, default)]
     pub(super) kind: Option<&'a str>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads a record. One that is sound and says something else than downpour's say is an event of no name.
+    /// Reads a record. A valid one that is not of downpour is an event without a name.
     pub(super) fn parse(text: &'a [u8]) -> Result<Self, String> {
-        // A list would be taken for the fields in their order.
+        // A list would be read as the fields in their order.
         if text.trim_ascii_start().starts_with(b"{")
             && let Ok(record) = serde_json::from_slice(text)
         {

@@ -1,4 +1,4 @@
-//! Traces in pieces, in series, and broken.
+//! Traces in fragments, in series, and with errors.
 
 use super::course::Bucket;
 use super::*;
@@ -21,9 +21,9 @@ fn windows(connection: &TracedConnection) -> Vec<(f64, f64)> {
     connection.course().buckets().iter().filter_map(of).collect()
 }
 
-/// Whole records count, wherever the pieces end in which a file is read, and a cut one waits for its rest.
+/// Complete records count, whatever the sizes of the reads, and an incomplete one waits for its rest.
 #[test]
-fn a_trace_may_come_in_any_pieces() {
+fn trace_is_read_in_any_fragments() {
     let text = format!("{HEADER}{}{}", metrics(1, 1000), metrics(1500, 20_000));
     let end = text.rfind('\u{1e}').expect("a record");
     for cut in 1..text.len() {
@@ -36,13 +36,13 @@ fn a_trace_may_come_in_any_pieces() {
         trace.push(&text.as_bytes()[cut..]);
         trace.settle();
         assert!(!trace.is_cut());
-        assert_eq!(trace.strange(), None, "{cut}");
+        assert_eq!(trace.invalid_records(), None, "{cut}");
         assert_eq!(windows(&trace.connections()[0]), [(0.001, 1000.0), (1.5, 20_000.0)], "{cut}");
     }
 }
 
 #[test]
-fn the_last_connections_are_kept() {
+fn trace_keeps_the_last_connections() {
     let mut trace = trace();
     (1..=3).for_each(|number| trace.push(format!("{HEADER}{}", metrics(number, number)).as_bytes()));
     trace.settle();
@@ -50,9 +50,9 @@ fn the_last_connections_are_kept() {
     assert_eq!(windows(&trace.connections()[1]), [(0.003, 3.0)]);
 }
 
-/// What is no record is counted and told, and the next one is read.
+/// Garbage is counted and reported, and the next record is read.
 #[test]
-fn garbage_is_left_out() {
+fn trace_counts_and_skips_garbage() {
     let mut trace = trace();
     let cut = &metrics(1, 1)[..20];
     trace.push(format!("garbage{HEADER}{cut}{}\u{1e}[1]\n\u{1e}{{\"name\":7}}\n", metrics(2, 2)).as_bytes());
@@ -61,13 +61,13 @@ fn garbage_is_left_out() {
     trace.push(metrics(3, 3).as_bytes());
     trace.settle();
     assert_eq!(windows(&trace.connections()[0]), [(0.002, 2.0), (0.003, 3.0)]);
-    let (count, first) = trace.strange().expect("garbage");
-    assert_eq!(count, 4, "before the header, a cut one, bytes that are no text, and one without an end");
+    let (count, first) = trace.invalid_records().expect("garbage");
+    assert_eq!(count, 4, "before the header, a cut one, bytes that are not text, and one without an end");
     assert!(first.contains("line 1 column 1"), "{first}");
 }
 
 #[test]
-fn what_is_delivered_becomes_a_rate() {
+fn delivered_bytes_become_a_rate() {
     let mut trace = trace();
     trace.push(HEADER.as_bytes());
     // 1,000 bytes every 10 ms are 800 kbit/s, from the beginning on.
@@ -79,46 +79,46 @@ fn what_is_delivered_becomes_a_rate() {
         assert!((rate - 800_000.0).abs() < 1.0, "{rate} at {}", bucket.from);
     }
     assert_eq!(connection.last()[2..5], [Some(1.0), None, Some(0.05)]);
-    assert_eq!((connection.controller(), connection.limit()), (Some("auto"), Some("limited by the window")));
+    assert_eq!((connection.controller(), connection.limit()), (Some("auto"), Some("limited by: window")));
 }
 
-/// What a program says of its transfer is what is shown, per cent and time left included; with a limit nobody says that the
-/// path carries no more.
+/// The progress of a program is shown with percent and time left; with a rate limit the path is not given as
+/// bottleneck.
 #[test]
-fn the_words_of_a_program_count_more_than_its_engines() {
+fn program_progress_overrides_engine() {
     let limited = |time: u32| metrics(time, 1).replace("\"window\"", "\"rate-limit\"");
-    let told = "\u{1e}{\"time\":3,\"name\":\"downpour:progress\",\"data\":{\"bytes\":1820000000,\"known_bytes\":4230000000,\
+    let progress = "\u{1e}{\"time\":3,\"name\":\"downpour:progress\",\"data\":{\"bytes\":1820000000,\"known_bytes\":4230000000,\
                 \"known_is_all\":true,\"files\":12,\"known_files\":31,\"goodput\":8e8,\"left\":24.1,\
-                \"limited_by\":\"writing there\"}}\n";
+                \"limited_by\":\"remote writes\"}}\n";
     let state = "\u{1e}{\"time\":1,\"name\":\"recovery:congestion_state_updated\",\"data\":{\"old\":null,\
                  \"new\":\"default cruise\",\"constraint\":\"rate-limit\"}}\n";
     let mut trace = trace();
     trace.push(format!("{HEADER}{state}{}", limited(2)).as_bytes());
     trace.settle();
     let connection = &trace.connections()[0];
-    assert_eq!((connection.limit(), connection.told_progress()), (Some("limited by: rate limit"), None));
-    assert_eq!(connection.doing(), Some("fills the pipe and keeps the queue short"));
+    assert_eq!((connection.limit(), connection.reported_progress()), (Some("limited by: rate limit"), None));
+    assert_eq!(connection.doing(), Some("full rate with a short queue"));
     let changes: Vec<_> = connection.changes().map(|(_, words)| words.as_str()).collect();
-    assert!(changes.iter().all(|words| !words.contains("the path carries no more")), "{changes:?}");
-    trace.push(format!("{told}{}", limited(4)).as_bytes());
+    assert!(changes.iter().all(|words| !words.contains("limited by the path")), "{changes:?}");
+    trace.push(format!("{progress}{}", limited(4)).as_bytes());
     trace.settle();
     let connection = &trace.connections()[0];
-    assert_eq!(connection.limit(), Some("limited by: writing there"));
-    let progress = connection.told_progress().expect("it was told");
+    assert_eq!(connection.limit(), Some("limited by: remote writes"));
+    let progress = connection.reported_progress().expect("reported progress");
     assert_eq!(progress.words(), "43 %, 1.82 GB of 4.23 GB, 12 of 31 files, 25 s left");
-    // One file, and more to come; nothing that moves.
+    // One file, with more to follow; without progress.
     trace.push(
         b"\x1e{\"time\":5,\"name\":\"downpour:progress\",\"data\":{\"bytes\":5,\"known_bytes\":0,\"known_files\":1}}\n",
     );
     trace.settle();
     let connection = &trace.connections()[0];
     assert_eq!(connection.limit(), None);
-    let words = connection.told_progress().map(super::connection::Progress::words);
+    let words = connection.reported_progress().map(super::connection::Progress::words);
     assert_eq!(words.as_deref(), Some("100 %, 5 B of 0 B+, 0 of 1+ files"));
 }
 
 #[test]
-fn events_are_counted_and_states_have_words() {
+fn events_are_counted_and_states_described() {
     let event =
         |time: u32, name: &str, data: &str| format!("\u{1e}{{\"time\":{time},\"name\":\"{name}\",\"data\":{data}}}\n");
     let mut trace = trace();
@@ -146,7 +146,7 @@ fn events_are_counted_and_states_have_words() {
     assert_eq!(connection.packets(), [2, 1, 1]);
     assert_eq!(connection.seconds(), 0.006);
     let changes: Vec<_> = connection.changes().cloned().collect();
-    assert_eq!(changes, [(0.005, "searches for the path's rate".to_owned())]);
+    assert_eq!(changes, [(0.005, "searching for the rate".to_owned())]);
     let flows = serde_json::to_value(connection.flows()).expect("numbers and letters");
     assert_eq!((&flows[0]["map"], &flows[0]["length"]), (&"dr".into(), &1000.into()));
     assert!(!connection.is_closed());

@@ -10,7 +10,7 @@ use crate::peers::{self, Gate, Job, PeerError, Programs, Start, Transfer};
 use crate::simulated::ProgramFlow;
 use crate::testbed::Host;
 
-/// What became of a flow, as its program saw it.
+/// The outcome of a flow, as observed by its program.
 #[derive(Debug, Default)]
 pub(super) struct FlowEnd {
     /// Seconds of each transfer that ended.
@@ -19,27 +19,27 @@ pub(super) struct FlowEnd {
     pub(super) ended: Option<Duration>,
     /// Bytes of its files at the receiver.
     pub(super) bytes_there: u64,
-    /// Something else arrived than was sent.
+    /// Whether the received bytes differ from the sent ones.
     pub(super) is_wrong: bool,
     pub(super) versions: BTreeMap<String, String>,
     pub(super) congestion: Option<String>,
-    /// Why there was no further transfer.
+    /// The reason for no further transfer.
     pub(super) failure: Option<PeerError>,
 }
 
 /// The surroundings of a flow.
 #[derive(Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct FlowEnvironment<'a> {
     pub(super) hosts: [&'a Host; 2],
     pub(super) gate: &'a Gate,
     pub(super) programs: &'a Programs,
-    /// The rate given to programs that must be given one.
-    pub(super) told: Option<Rate>,
+    /// The rate for programs with a fixed rate.
+    pub(super) rate: Option<Rate>,
     pub(super) seed: u64,
 }
 
-/// Plays flow number `number` to its end.
-pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) -> FlowEnd {
+/// Runs flow number `number` to its end.
+pub(super) fn play(flow: &ProgramFlow, number: usize, around: FlowEnvironment<'_>) -> FlowEnd {
     let mut end = FlowEnd::default();
     let mut random = fastrand::Rng::with_seed(around.seed << 16 | number as u64);
     let begins = flow.start + flow.start_within.mul_f64(random.f64());
@@ -53,7 +53,7 @@ pub(super) fn play(flow: &ProgramFlow, number: usize, around: Surroundings<'_>) 
             writes: None,
             endless: flow.endless,
             seed,
-            told: around.told,
+            rate: around.rate,
             choices: flow.choices.clone(),
             programs: around.programs.clone(),
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use netsim::Rate;
 
-use super::flow::{FlowEnd, Surroundings, play};
+use super::flow::{FlowEnd, FlowEnvironment, play};
 use super::{LOOK_EVERY, NOTICE, Trials, back_end, prepare, recorded_verdict, run_failed};
 use crate::clock;
 use crate::emulated::{EmulatedNetwork, Observation};
@@ -21,9 +21,9 @@ use crate::simulated::{
     rounded, wait_p95,
 };
 
-/// The part of the link's rate given to programs that must be given one.
-const TOLD: f64 = 0.95;
-/// How long the receivers of all flows have to become ready.
+/// The share of the link's rate for programs with a fixed rate.
+const RATE_SHARE: f64 = 0.95;
+/// The time limit for all receivers to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Makes the run of a case.
@@ -37,8 +37,8 @@ pub(super) fn measure(
     let limit = Duration::from_secs_f64(case.cap_seconds);
     let programs = case.scenario.programs(limit).map_err(run_failed)?;
     for (flow, text) in programs.flows.iter().zip(&case.scenario.flows) {
-        if let Some(what) = trials.lacks(flow.peer.name()) {
-            return Err(MeasureError::Absent(format!("{}: {what}", text.name)));
+        if let Some(missing) = trials.lacks(flow.peer.name()) {
+            return Err(MeasureError::Absent(format!("{}: {missing}", text.name)));
         }
     }
     // As in the simulator: the same seed loses the same packets.
@@ -51,7 +51,8 @@ pub(super) fn measure(
             prepare(&network.hosts()[host], flow.peer)?;
         }
     }
-    let played = Play { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;
+    let played =
+        PreparedRun { trials, case, programs: &programs, network: &network, pairs: &pairs, limit }.all(stop)?;
     let observation = network.stop();
     if stop.is_set() {
         return Err(MeasureError::Stopped);
@@ -60,16 +61,16 @@ pub(super) fn measure(
 }
 
 /// The ends of all flows.
-struct Played {
+struct FlowEnds {
     ends: Vec<FlowEnd>,
     /// When the first program began, on `CLOCK_MONOTONIC`.
     begun: Duration,
-    /// How long they ran.
+    /// The duration.
     lasted: Duration,
 }
 
-/// A run that is about to begin.
-struct Play<'a> {
+/// A run before its start.
+struct PreparedRun<'a> {
     trials: &'a Trials,
     case: &'a SimCase,
     programs: &'a ProgramCase,
@@ -78,21 +79,21 @@ struct Play<'a> {
     limit: Duration,
 }
 
-impl Play<'_> {
-    /// Starts all flows at once, and ends them when those with a size have arrived, or at the limit.
-    fn all(&self, stop: &StopFlag) -> Result<Played, MeasureError> {
+impl PreparedRun<'_> {
+    /// Starts all flows at once, and stops them when those with a size have arrived, or at the limit.
+    fn all(&self, stop: &StopFlag) -> Result<FlowEnds, MeasureError> {
         let flows = &self.programs.flows;
         let gate = Gate::new(flows.len());
-        let told = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * TOLD).round() as u64);
+        let rate = self.programs.rate.map(|rate| (rate.bits_per_second() as f64 * RATE_SHARE).round() as u64);
         thread::scope(|scope| {
             let (sender, ended) = channel();
             for (number, flow) in flows.iter().enumerate() {
                 let (from, to) = self.pairs[number];
-                let around = Surroundings {
+                let around = FlowEnvironment {
                     hosts: [from, to].map(|host| &self.network.hosts()[host]),
                     gate: &gate,
                     programs: &self.trials.programs,
-                    told: told.map(Rate::from_bits_per_second),
+                    rate: rate.map(Rate::from_bits_per_second),
                     seed: self.case.seed,
                 };
                 let sender = sender.clone();
@@ -107,7 +108,7 @@ impl Play<'_> {
                 match ended.recv_timeout(LOOK_EVERY) {
                     Ok((number, mut end)) => {
                         if lasted.is_some() {
-                            // It was ended from here.
+                            // It was stopped by this function.
                             end.failure = None;
                         }
                         ends[number] = Some(end);
@@ -118,17 +119,17 @@ impl Play<'_> {
                 if lasted.is_none() && (begun.is_none() || stop.is_set() || self.is_over(&ends)) {
                     lasted =
                         begun.map(|begun| clock::now().saturating_sub(begun).min(self.limit)).or(Some(Duration::ZERO));
-                    gate.give_up();
+                    gate.abandon();
                     self.network.hosts().iter().for_each(|host| host.end());
                 }
             }
-            let begun = begun.ok_or_else(|| run_failed("the programs were not ready to begin in time"))?;
+            let begun = begun.ok_or_else(|| run_failed("the programs were not ready in time"))?;
             let lasted = lasted.unwrap_or_else(|| clock::now().saturating_sub(begun).min(self.limit));
-            Ok(Played { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
+            Ok(FlowEnds { ends: ends.into_iter().map(Option::unwrap_or_default).collect(), begun, lasted })
         })
     }
 
-    /// Waits until every flow is ready, and lets them begin; returns when that was.
+    /// Waits until every flow is ready, and starts them; returns the start time.
     fn begin(&self, gate: &Gate, stop: &StopFlag) -> Option<Duration> {
         let patience = Instant::now() + READY_WITHIN;
         while !gate.is_ready_within(LOOK_EVERY) {
@@ -137,14 +138,14 @@ impl Play<'_> {
             }
         }
         let (span, warm_up) = (Duration::from_secs_f64(self.case.span_seconds), self.programs.warm_up);
-        // The emulator has to know before the first packet comes.
+        // The emulator has to know the start before the first packet.
         let begun = clock::now() + NOTICE;
         self.network.control().measure(begun, Measuring { span, warm_up });
         gate.open(begun);
         Some(begun)
     }
 
-    /// Returns whether there is nothing to wait for: a flow failed, or all that have a size have ended.
+    /// Returns whether the run is over: a flow failed, or all with a size have ended.
     fn is_over(&self, ends: &[Option<FlowEnd>]) -> bool {
         let flows = || self.programs.flows.iter().zip(ends);
         let has_failed =
@@ -159,11 +160,11 @@ fn record(
     case: &SimCase,
     attempt: u32,
     programs: &ProgramCase,
-    played: Played,
+    played: FlowEnds,
     run: &Observation,
     took: Duration,
 ) -> SimRecord {
-    let Played { ends, begun, lasted } = played;
+    let FlowEnds { ends, begun, lasted } = played;
     // The shared link is the first of a dumbbell, in both directions.
     let (queue_drops, random_drops) = drops(run.report.links.iter().take(2));
     let ending = ending(&programs.flows, &ends);
@@ -172,7 +173,7 @@ fn record(
         let name = case.scenario.flows[number].name.clone();
         let none = HostTraffic::default();
         let (from, to) = run.pairs[number];
-        // There is none if the emulator stopped before it heard of the measurement.
+        // Absent if the emulator stopped before it received the command.
         let traffic = [from, to].map(|host| run.report.traffic.get(host).unwrap_or(&none));
         let throughput = throughput(case.span_seconds, programs.warm_up, lasted, traffic[1]);
         let record = flow_record(name, &programs.flows[number], end, begun, traffic, run.delays[number][0]);
@@ -261,7 +262,7 @@ fn flow_record(
     }
 }
 
-/// Returns what arrived at a host after the warm-up in Mbit/s of IP, over the whole spans until the run ended.
+/// Returns the arrivals at a host after the warm-up in Mbit/s of IP, over the complete spans of the run.
 fn throughput(span: f64, warm_up: Duration, lasted: Duration, host: &HostTraffic) -> Option<f64> {
     let spans = (warm_up.as_secs_f64() / span).ceil() as usize..(lasted.as_secs_f64() / span) as usize;
     let bytes: u64 = host.arrived.iter().take(spans.end).skip(spans.start).map(|span| span.bytes).sum();

@@ -22,11 +22,11 @@ use crate::simulated::{SimCase, SimRecord};
 use crate::testbed::{self, CableKind, Host};
 use crate::verdict::{self, RunValidity};
 
-/// Interval at which a run checks whether it should end.
+/// Interval at which a run checks whether it should stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long the beginning of a measured part is known before.
+/// The time between the command and the start of a measurement.
 const NOTICE: Duration = Duration::from_millis(50);
-/// Length of the spans in which traffic is counted, of which only the sum matters here.
+/// Length of the spans in which traffic is counted; only the sum is used.
 const SPAN: Duration = Duration::from_secs(1);
 
 /// Makes runs on this machine, each in a network of its own.
@@ -53,7 +53,7 @@ impl Trials {
         })
     }
 
-    /// Moves the file, and ends the programs on the hosts when `stop` is set.
+    /// Moves the file, and kills the programs on the hosts when `stop` is set.
     fn transfer(
         &self,
         peer: &Peer,
@@ -67,21 +67,21 @@ impl Trials {
             writes: case.writes,
             endless: false,
             seed: case.seed,
-            told: case.told.map(Rate::from_bits_per_second),
+            rate: case.fixed_rate.map(Rate::from_bits_per_second),
             choices: peers::choices(&case.peer)?,
             programs: self.programs.clone(),
         };
         let cap = Duration::from_secs_f64(case.cap_seconds);
         let (over, is_over) = channel::<()>();
         let gate = Gate::new(1);
-        // What passes while a way is opened is not counted for the writes.
+        // The opening of a path is not counted for the writes.
         let start = case.writes.map(|_| Start { gate: &gate, transfer: 0, after: Duration::ZERO });
         thread::scope(|scope| {
             let gate = &gate;
             scope.spawn(move || {
                 while is_over.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                     if stop.is_set() {
-                        gate.give_up();
+                        gate.abandon();
                         hosts.iter().for_each(|host| host.end());
                         break;
                     }
@@ -118,8 +118,8 @@ impl Measure for Trials {
 
     fn measure(&self, case: &LinkCase, stop: &StopFlag) -> Result<RunOutcome, MeasureError> {
         let peer = peers::named(&case.peer).map_err(run_failed)?;
-        if let Some(what) = self.lacks(&case.peer) {
-            return Err(MeasureError::Absent(what));
+        if let Some(missing) = self.lacks(&case.peer) {
+            return Err(MeasureError::Absent(missing));
         }
         let mut layout = layout(case).map_err(run_failed)?;
         if case.fast {
@@ -164,7 +164,7 @@ fn layout(case: &LinkCase) -> Result<Layout, LayoutError> {
     Layout::of_topology(topology, &place.file)
 }
 
-/// Sets what a peer needs of its host's kernel.
+/// Applies the settings that a peer needs of its host's kernel.
 fn prepare(host: &Host, peer: &Peer) -> Result<(), MeasureError> {
     host.pin_congestion(peer.route_congestion()).map_err(run_failed)?;
     if peer.asks_for_ecn() { host.ask_for_ecn().map_err(run_failed) } else { Ok(()) }
@@ -178,7 +178,7 @@ fn run_failed(error: impl std::fmt::Display) -> MeasureError {
 fn outcome(peer: &Peer, case: &LinkCase, transfer: Transfer, run: &Observation, from: usize) -> RunOutcome {
     let ending = match transfer.seconds {
         Some(_) if transfer.equal == Some(false) => {
-            Ending::Failed { reason: "what arrived is not what was sent".to_owned() }
+            Ending::Failed { reason: "the received bytes differ from the sent ones".to_owned() }
         }
         Some(seconds) => Ending::Finished { seconds },
         None => Ending::NotFinished,
@@ -256,7 +256,7 @@ fn environment(peer: &Peer, case: &LinkCase, run: &Observation) -> Environment {
     }
 }
 
-/// Returns in words how packets entered and left the emulator.
+/// Returns a description of the ports of the emulator.
 fn back_end(fast: bool, run: &Observation) -> String {
     let cables = if fast { "TUN" } else { "veth and packet sockets" };
     match run.report.scheduling {

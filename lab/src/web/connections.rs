@@ -17,13 +17,13 @@ use tower_service::Service as _;
 
 use super::lock;
 
-/// Connections at once; far fewer than files that a process may open.
+/// The most open connections; far below the limit of open files.
 const MOST: usize = 128;
-/// How long the head of a request may take, and a connection wait for its next one.
+/// The time limit for the head of a request, and for the wait for the next one.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// The longest head of a request, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
-/// How long to wait after a connection could not be accepted, as when this process has too many files open.
+/// The pause after a failed accept, such as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An open connection.
@@ -33,8 +33,8 @@ struct HttpConnection {
     rank: Arc<Mutex<Rank>>,
 }
 
-/// Which connection is closed first when there is no room for another: one that has not been let in, then the one whose last
-/// request lies furthest back.
+/// The order in which connections are closed at the limit: those without the secret first, then those with the oldest
+/// last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     was_let_in: bool,
@@ -47,8 +47,7 @@ impl Rank {
     }
 }
 
-/// Answers whoever connects, for ever. Those who hold connections, and have not shown that they know the secret, keep nobody
-/// out who does.
+/// Answers all clients, forever. Connections without the secret cannot block clients that know it.
 pub(super) async fn serve(listener: TcpListener, rooms: Router) -> Infallible {
     let mut tasks = JoinSet::new();
     let mut open: Vec<HttpConnection> = Vec::new();
@@ -84,6 +83,6 @@ async fn answer(stream: TcpStream, rooms: Router, rank: Arc<Mutex<Rank>>) {
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(LONGEST_HEAD);
-    // Whatever ends a connection, its other end knows of it or is gone.
+    // An error ends the connection; the client notices or is gone.
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }

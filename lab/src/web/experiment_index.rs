@@ -1,6 +1,6 @@
-//! The plans and results that the page may open, by their names.
+//! The plans and results that the page may open, by name.
 //!
-//! A name from a browser is compared with those of a list that is made here: no path is ever made of it.
+//! A name from a browser is only compared with those of a list on the server, and never used as a path.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,49 +19,49 @@ use crate::tables::ResultsReader;
 /// The first part of the names in the two directories.
 const EXPERIMENTS: &str = "experiments";
 const RESULTS: &str = "lab-results";
-/// How deep directories are searched, and how many files are looked at.
+/// The depth of the search in directories, and the most inspected files.
 const DEPTH: usize = 5;
 const MOST_FILES: usize = 10_000;
-/// Directories whose records stay in memory.
+/// The most directories with records in memory.
 const MOST_READ: usize = 6;
-/// Requests that read directories at the same time.
+/// The most parallel requests that read directories.
 const AT_ONCE: usize = 2;
 
-/// The directory of experiments, if there is one, and the one in which results are put.
+/// The directory of experiments, if there is one, and the directory for results.
 #[derive(Debug)]
 pub(super) struct ExperimentIndex {
     experiments: Option<PathBuf>,
     results: PathBuf,
-    /// What was read last, by its name; the last of all at the end.
+    /// The experiments read last, by name; the most recent at the end.
     read: Mutex<Vec<(String, SharedReading)>>,
     permits: Semaphore,
 }
 
-/// A directory's plan and records, which several viewers may ask for.
+/// A directory's plan and records, shared by viewers.
 pub(super) type SharedReading = Arc<Mutex<ResultsReader>>;
 
 /// A plan with its results, if it has any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Book {
+pub(super) struct Experiment {
     /// `experiments/arq/fig3`, `lab-results/my/first`.
     pub(super) name: String,
-    /// The plan: that by which the results were measured, if there are any.
+    /// The plan: that of the results, if there are any.
     pub(super) plan: PathBuf,
-    /// The plan from which it can be run again.
+    /// The plan for another run.
     pub(super) source: PathBuf,
     /// The directory with results.
     pub(super) directory: PathBuf,
     pub(super) has_results: bool,
 }
 
-impl Book {
-    /// Returns whether its results lie where runs put theirs, so that a run can go on.
+impl Experiment {
+    /// Returns whether its results are in the directory for results, where a run can resume.
     pub(super) fn is_own(&self) -> bool {
         self.name.starts_with(&format!("{RESULTS}/"))
     }
 
-    /// Returns the command that makes the case with this line again. A case with a valid run is not run again in its
-    /// own directory.
+    /// Returns the command that runs the case with this line again. It uses another directory, since a case with a
+    /// valid run is not repeated in its own.
     pub(super) fn command(&self, label: &str) -> String {
         let out = if self.is_own() { " --out again" } else { "" };
         format!("downpour-lab run {} --only {}{out}", quoted(&self.source.display().to_string()), quoted(label))
@@ -78,12 +78,12 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// A network of several links that a plan may name.
+/// A network of several links for plans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct TopologyFile {
     /// `experiments/rc-udp/esnet.toml`.
     pub(super) name: String,
-    /// The name by which a plan beside it has it.
+    /// Its name in plans of the same directory.
     pub(super) file: String,
     pub(super) hosts: Vec<String>,
     /// The ends of its links.
@@ -95,10 +95,10 @@ pub(super) struct TopologyFile {
 }
 
 impl ExperimentIndex {
-    /// Creates the shelf. Without a directory of experiments the one of that name is taken, if it is here.
+    /// Creates the index. The default directory of experiments is `experiments`, if it exists.
     pub(super) fn new(experiments: Option<&Path>) -> Self {
-        let here = || Some(PathBuf::from(EXPERIMENTS)).filter(|directory| directory.is_dir());
-        Self::of(experiments.map(Path::to_owned).or_else(here), PathBuf::from(crate::commands::RESULTS))
+        let default = || Some(PathBuf::from(EXPERIMENTS)).filter(|directory| directory.is_dir());
+        Self::of(experiments.map(Path::to_owned).or_else(default), PathBuf::from(crate::commands::RESULTS))
     }
 
     pub(super) fn of(experiments: Option<PathBuf>, results: PathBuf) -> Self {
@@ -110,52 +110,54 @@ impl ExperimentIndex {
         &self.results
     }
 
-    /// Returns whether a path leads to a file in one of the directories, also where links are followed.
+    /// Returns whether a path, with links resolved, is of a file in one of the directories.
     pub(super) fn has(&self, file: &Path) -> bool {
         let Ok(file) = file.canonicalize() else { return false };
         let is_in = |root: &Path| root.canonicalize().is_ok_and(|root| file.starts_with(root));
         file.is_file() && self.roots().any(|(_, root)| is_in(root))
     }
 
-    /// Returns the directories, in words.
+    /// Returns a description of the directories.
     pub(super) fn places(&self) -> String {
         self.roots().map(|(_, root)| root.display().to_string()).collect::<Vec<_>>().join(" or ")
     }
 
-    /// Returns the directory for the results of a plan of this name, which has been checked to be one.
+    /// Returns the directory for the results of a plan of this name, which must be valid.
     pub(super) fn directory(&self, plan: &str) -> PathBuf {
         self.results.join(plan)
     }
 
-    /// Returns the name under which those results are found.
+    /// Returns the name of these results in the index.
     pub(super) fn name(plan: &str) -> String {
         format!("{RESULTS}/{plan}")
     }
 
-    /// Lists everything there is, in the order of names.
-    pub(super) fn books(&self) -> Vec<Book> {
-        let mut books: BTreeMap<String, Book> = BTreeMap::new();
+    /// Lists all experiments, ordered by name.
+    pub(super) fn list(&self) -> Vec<Experiment> {
+        let mut list: BTreeMap<String, Experiment> = BTreeMap::new();
         for (first, root) in self.roots() {
             for file in files(root) {
-                if let Some(book) = book(first, root, &file) {
-                    // Results have precedence over the plan beside their directory.
-                    match books.get(&book.name) {
+                if let Some(experiment) = experiment(first, root, &file) {
+                    // Results have precedence over the plan of the same name.
+                    match list.get(&experiment.name) {
                         Some(other) if other.has_results => {}
-                        _ => drop(books.insert(book.name.clone(), book)),
+                        _ => drop(list.insert(experiment.name.clone(), experiment)),
                     }
                 }
             }
         }
-        books.into_values().collect()
+        list.into_values().collect()
     }
 
-    /// Returns what has this name.
+    /// Returns the experiment with this name.
     ///
     /// # Errors
-    /// Nothing has.
-    pub(super) fn find(&self, name: &str) -> Result<Book, Refusal> {
-        let found = self.books().into_iter().find(|book| book.name == name);
-        found.ok_or_else(|| Refusal::unknown(format!("there is no plan {name:?} any more: load the page again")))
+    /// There is none.
+    pub(super) fn find(&self, name: &str) -> Result<Experiment, Refusal> {
+        let found = self.list().into_iter().find(|experiment| experiment.name == name);
+        found.ok_or_else(|| {
+            Refusal::unknown(format!("unknown plan {name:?}: it may have been removed; reload the page"))
+        })
     }
 
     /// Lists the files with topologies.
@@ -169,25 +171,26 @@ impl ExperimentIndex {
         experiments.into_iter().chain([(RESULTS, self.results.as_path())])
     }
 
-    /// Returns the plan and the records of a book, as they are now.
+    /// Returns the current plan and records of an experiment.
     ///
     /// # Errors
     /// They cannot be read.
-    pub(super) fn read(&self, book: &Book) -> Result<SharedReading, Refusal> {
-        let known = self.kept().iter().find(|(name, _)| *name == book.name).map(|(_, reading)| Arc::clone(reading));
+    pub(super) fn read(&self, experiment: &Experiment) -> Result<SharedReading, Refusal> {
+        let known =
+            self.kept().iter().find(|(name, _)| *name == experiment.name).map(|(_, reading)| Arc::clone(reading));
         let reading = match known {
-            // Another file may be the plan of that name now.
-            Some(reading) if lock(&reading).plan() == book.plan => reading,
+            // Another file may have become the plan of that name.
+            Some(reading) if lock(&reading).plan() == experiment.plan => reading,
             _ => {
-                let read = ResultsReader::open(&book.plan, &book.directory)
+                let read = ResultsReader::open(&experiment.plan, &experiment.directory)
                     .map_err(|failure| Refusal::failed(failure.message))?;
                 Arc::new(Mutex::new(read))
             }
         };
         lock(&reading).refresh().map_err(|failure| Refusal::failed(failure.message))?;
         let mut kept = self.kept();
-        kept.retain(|(name, _)| *name != book.name);
-        kept.push((book.name.clone(), Arc::clone(&reading)));
+        kept.retain(|(name, _)| *name != experiment.name);
+        kept.push((experiment.name.clone(), Arc::clone(&reading)));
         let old = kept.len().saturating_sub(MOST_READ);
         kept.drain(..old);
         Ok(reading)
@@ -197,8 +200,7 @@ impl ExperimentIndex {
         lock(&self.read)
     }
 
-    /// Does work that reads files, draws or computes elsewhere than on the thread that serves the page, a little at a
-    /// time.
+    /// Does work that reads files, draws or computes on background threads, a bounded number at a time.
     ///
     /// # Errors
     /// Those of the work.
@@ -211,8 +213,8 @@ impl ExperimentIndex {
     }
 }
 
-/// Lists the files of a directory that could be plans or topologies, in order. Links to other directories are not
-/// followed.
+/// Lists the files of a directory that could be plans or topologies, in order. Symbolic links to other directories are
+/// not followed.
 fn files(root: &Path) -> Vec<PathBuf> {
     fn walk(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         let mut entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().flatten().collect();
@@ -235,12 +237,12 @@ fn files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns a file's place below a directory.
+/// Returns a file's path relative to a directory.
 fn below<'a>(root: &Path, file: &'a Path) -> Option<&'a str> {
     file.strip_prefix(root).ok()?.to_str()
 }
 
-fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
+fn experiment(first: &str, root: &Path, file: &Path) -> Option<Experiment> {
     let name = |path: &Path| Some(format!("{first}/{}", below(root, path)?));
     match file.file_name()?.to_str()? {
         crate::claims::FILE => None,
@@ -249,13 +251,13 @@ fn book(first: &str, root: &Path, file: &Path) -> Option<Book> {
             let beside = directory.with_extension("toml");
             let source = if beside.is_file() { beside } else { file.to_owned() };
             let has_results = has_records(&directory);
-            Some(Book { name: name(&directory)?, plan: file.to_owned(), source, directory, has_results })
+            Some(Experiment { name: name(&directory)?, plan: file.to_owned(), source, directory, has_results })
         }
         _ => {
             let directory = file.with_extension("");
-            // The plan that the results were measured by is the one in their directory.
+            // The plan of results is the one in their directory.
             let (plan, source) = (file.to_owned(), file.to_owned());
-            Some(Book { name: name(&directory)?, plan, source, directory, has_results: false })
+            Some(Experiment { name: name(&directory)?, plan, source, directory, has_results: false })
                 .filter(|_| is_plan(file))
         }
     }
@@ -304,7 +306,7 @@ pub(super) mod tests {
     const PLAN_TEXT: &str = "name = \"arq/fig3\"\ntitle = \"T\"\n";
 
     #[test]
-    fn names_are_looked_up_and_nothing_else_is_found() {
+    fn find_accepts_listed_names_only() {
         let home = tempfile::tempdir().expect("a directory");
         let put = |path: &str, text: &str| write(&home.path().join(path), text.as_bytes()).expect("written");
         for path in ["experiments/arq/fig3.toml", "experiments/arq/fig3/plan.toml", "experiments/arq/fig4.toml"] {
@@ -317,10 +319,11 @@ pub(super) mod tests {
         put("secret/plan.toml", PLAN_TEXT);
         put("secret.toml", PLAN_TEXT);
         std::os::unix::fs::symlink(home.path(), home.path().join("experiments/loop")).expect("a link");
-        let shelf = ExperimentIndex::of(Some(home.path().join("experiments")), home.path().join("results"));
-        let books: Vec<(String, bool)> = shelf.books().into_iter().map(|book| (book.name, book.has_results)).collect();
+        let experiments = ExperimentIndex::of(Some(home.path().join("experiments")), home.path().join("results"));
+        let list: Vec<(String, bool)> =
+            experiments.list().into_iter().map(|experiment| (experiment.name, experiment.has_results)).collect();
         let names = ["experiments/arq/fig3", "experiments/arq/fig4", "lab-results/my"].map(str::to_owned);
-        assert_eq!(books, names.into_iter().zip([true, false, false]).collect::<Vec<_>>());
+        assert_eq!(list, names.into_iter().zip([true, false, false]).collect::<Vec<_>>());
         for name in [
             "experiments/../secret",
             "../secret",
@@ -335,17 +338,17 @@ pub(super) mod tests {
             "/",
             "lab-results/my\0",
         ] {
-            assert!(shelf.find(name).is_err(), "{name:?}");
+            assert!(experiments.find(name).is_err(), "{name:?}");
         }
-        let found = shelf.find("experiments/arq/fig3").expect("it is there");
+        let found = experiments.find("experiments/arq/fig3").expect("it exists");
         assert!(found.plan.ends_with("fig3/plan.toml") && found.source.ends_with("arq/fig3.toml"), "{found:?}");
-        let topologies: Vec<String> = shelf.topologies().into_iter().map(|file| file.name).collect();
+        let topologies: Vec<String> = experiments.topologies().into_iter().map(|file| file.name).collect();
         assert_eq!(topologies, ["experiments/arq/net.toml"]);
     }
 
     #[test]
-    fn commands_are_what_a_shell_reads() {
-        let book = |name: &str| Book {
+    fn command_is_quoted_for_a_shell() {
+        let experiment = |name: &str| Experiment {
             name: name.into(),
             plan: "p".into(),
             source: "experiments/arq/fig 3.toml".into(),
@@ -353,9 +356,9 @@ pub(super) mod tests {
             has_results: true,
         };
         assert_eq!(
-            book("experiments/x").command("a/b it's 5% seed 1"),
+            experiment("experiments/x").command("a/b it's 5% seed 1"),
             r"downpour-lab run 'experiments/arq/fig 3.toml' --only 'a/b it'\''s 5% seed 1'"
         );
-        assert!(book("lab-results/x").command("a").ends_with(" --only a --out again"));
+        assert!(experiment("lab-results/x").command("a").ends_with(" --only a --out again"));
     }
 }

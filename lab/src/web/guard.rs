@@ -1,4 +1,4 @@
-//! Who may ask: whoever has the address with the secret, from a page of this server.
+//! Access control: requests need the secret in the address, and come from a page of this server.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// Nothing from elsewhere, and nothing written into the page.
+/// No content of other hosts, and no inline scripts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -20,7 +20,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const HEADERS: [(HeaderName, &str); 4] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (CACHE_CONTROL, "no-store"),
-    // The address is the secret.
+    // The address contains the secret.
     (REFERRER_POLICY, "no-referrer"),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
@@ -33,7 +33,7 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Draws a secret.
+    /// Creates a guard with a random secret.
     pub(super) fn new(address: SocketAddr) -> io::Result<Self> {
         let mut drawn = [0; 16];
         getrandom::fill(&mut drawn).map_err(io::Error::other)?;
@@ -54,17 +54,18 @@ impl Guard {
         format!("http://{address}/{}/", self.secret)
     }
 
-    /// Whether a path begins with the secret, in a time that does not depend on where it differs.
-    fn is_told(&self, path: &str) -> bool {
-        let told = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
-        blake3::hash(told.as_bytes()) == blake3::hash(self.secret.as_bytes())
+    /// Returns whether a path begins with the secret, in a time independent of the position of a difference.
+    fn has_secret(&self, path: &str) -> bool {
+        let first = path.strip_prefix('/').and_then(|path| path.split('/').next()).unwrap_or_default();
+        blake3::hash(first.as_bytes()) == blake3::hash(self.secret.as_bytes())
     }
 
-    /// Whether the request was sent to this server by number or as `localhost`: a name that somebody else's DNS leads here
-    /// would make his pages ones of this server. What is said has to be exactly what a browser says, with no user before it.
+    /// Returns whether the request was sent to this server by number or as `localhost`: otherwise a foreign DNS name
+    /// that resolves to this server would make foreign pages ones of this server. The text must be exactly a browser's,
+    /// without a user.
     fn is_host(&self, said: &str) -> bool {
         let port = self.address.port();
-        // Browsers leave out port 80.
+        // Browsers omit port 80.
         let with_port = format!("{said}:80");
         [Some(said), (port == 80).then_some(&*with_port)].into_iter().flatten().any(|said| {
             let is_number = said.parse::<SocketAddr>().is_ok_and(|asked| {
@@ -75,7 +76,7 @@ impl Guard {
         })
     }
 
-    /// Whether a page of this server, at the address that is asked, asks, or no page.
+    /// Returns whether the request is from a page of this server at the same address, or from no page.
     fn is_own(headers: &HeaderMap, host: &str) -> bool {
         let mut origins = headers.get_all(ORIGIN).iter();
         origins.all(|origin| {
@@ -87,29 +88,32 @@ impl Guard {
     fn check(&self, request: &Request) -> Result<(), (StatusCode, &'static str)> {
         let mut hosts = request.headers().get_all(HOST).iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
-        // What the target names, as proxies say it, counts more than the field.
+        // The host in the target, as proxies write it, takes precedence over the header.
         let is_meant = request.uri().authority().is_none_or(|authority| self.is_host(authority.as_str()));
         let Some(host) = host.filter(|host| self.is_host(host) && is_meant) else {
-            return Err((StatusCode::MISDIRECTED_REQUEST, "this is not the host that was asked for\n"));
+            return Err((
+                StatusCode::MISDIRECTED_REQUEST,
+                "wrong host: open the address that downpour-lab has printed\n",
+            ));
         };
         if !Self::is_own(request.headers(), host) {
-            return Err((StatusCode::FORBIDDEN, "the request comes from another site's page\n"));
+            return Err((StatusCode::FORBIDDEN, "request from another site's page\n"));
         }
-        if !self.is_told(request.uri().path()) {
-            return Err((StatusCode::FORBIDDEN, "the address lacks the secret that downpour-lab has printed\n"));
+        if !self.has_secret(request.uri().path()) {
+            return Err((StatusCode::FORBIDDEN, "missing secret: open the address that downpour-lab has printed\n"));
         }
         Ok(())
     }
 }
 
-/// Returns the address without the first part of its path; `None` if nothing follows that.
+/// Returns the address without the first part of its path; `None` without a second part.
 fn beyond_secret(uri: &Uri) -> Option<Uri> {
     let (_, rest) = uri.path().strip_prefix('/')?.split_once('/')?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     format!("/{rest}{query}").parse().ok()
 }
 
-/// Lets a request through, without the secret, or refuses it.
+/// Passes on a request without the secret, or rejects it.
 pub(super) async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     let mut answer = match guard.check(&request) {
         Ok(()) => match beyond_secret(request.uri()) {
@@ -144,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_page_with_the_secret_on_this_host_may_ask() {
+    fn guard_needs_secret_and_host() {
         let guard = guard("127.0.0.1:7000");
         for (path, host, expected) in [
             ("/5ecret/", "127.0.0.1:7000", 200),
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn port_80_may_be_left_out() {
+    fn guard_accepts_omitted_port_80() {
         for (address, hosts) in [
             ("127.0.0.1:80", ["127.0.0.1", "127.0.0.1:80", "localhost"]),
             ("[::1]:80", ["[::1]", "[::1]:80", "localhost:80"]),
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_may_not_ask() {
+    fn guard_rejects_other_origins() {
         let guard = guard("[::1]:7000");
         for (origin, expected) in [
             ("http://[::1]:7000", 200),
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_this_machine_will_do_where_all_are_listened_on() {
+    fn guard_unspecified_address_accepts_any_number() {
         let guard = guard("0.0.0.0:7000");
         assert_eq!(answer(&guard, "/5ecret/", &host_of("192.0.2.7:7000")), 200);
         assert_eq!(answer(&guard, "/5ecret/", &host_of("lab.example:7000")), 421);

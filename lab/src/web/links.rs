@@ -1,4 +1,4 @@
-//! Whether links can be emulated here, which two rooms ask.
+//! The check for emulated links, used by two rooms.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,20 +16,20 @@ use tokio::sync::Mutex;
 use super::background::in_background;
 use super::refusal::Refusal;
 
-/// How long a trial link may take.
+/// The time limit of a trial link.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What is known of links.
+/// The state of the check.
 #[derive(Debug)]
 struct LinkProbe {
-    /// The program that makes a trial link: this one.
+    /// The program for a trial link: this one.
     program: PathBuf,
-    /// What was found last. Whoever finds out holds this lock.
+    /// The last result. Locked during a check.
     found: Mutex<Option<LinkSupport>>,
 }
 
-/// Whether there are links, and if not, what to do about it.
+/// Whether links can be emulated, and if not, the advice.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LinkSupport {
@@ -37,15 +37,15 @@ struct LinkSupport {
     why: String,
 }
 
-/// Returns the route that tells.
+/// Returns the route of the check.
 pub(super) fn routes(program: &Path) -> Router {
     let links = LinkProbe { program: program.to_owned(), found: Mutex::default() };
-    Router::new().route("/links", get(tell)).with_state(Arc::new(links))
+    Router::new().route("/links", get(answer)).with_state(Arc::new(links))
 }
 
-async fn tell(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, Refusal> {
+async fn answer(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, Refusal> {
     let mut known = links.found.lock().await;
-    // What is missing may have been mended since.
+    // A missing requirement may be met by now.
     if let Some(found) = known.as_ref().filter(|found| found.is_ready) {
         return Ok(Json(found.clone()));
     }
@@ -54,8 +54,8 @@ async fn tell(State(links): State<Arc<LinkProbe>>) -> Result<Json<LinkSupport>, 
     Ok(Json(known.insert(found).clone()))
 }
 
-/// Finds out by a link on which nothing is done. Nobody can tell without trying, and a process that tries enters a user
-/// namespace: another one has to.
+/// Checks with an unused link. There is no other way, and since the check enters a user namespace, it needs a process
+/// of its own.
 fn probe(program: &Path) -> LinkSupport {
     let failed = |why: String| LinkSupport { is_ready: false, why };
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! Who has the machine: real programs and timed codes are measured alone, and demonstrations play beside each other.
+//! The lock of the machine: real programs and timed codes are measured alone; demonstrations play in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,65 +10,65 @@ use super::testing::running;
 
 const ALONE: &str = "real programs and timed codes are measured alone";
 
-/// The rooms' starts, of which each asks here first.
+/// The lock that rooms take before they start work.
 #[derive(Debug)]
 pub(super) struct MeasurementLock {
-    shelf: Arc<ExperimentIndex>,
-    given: Mutex<Given>,
+    experiments: Arc<ExperimentIndex>,
+    given: Mutex<CurrentWork>,
 }
 
-/// What the rooms do now: each keeps a clone for as long as it does it.
+/// The current work of the rooms: each keeps a clone meanwhile.
 #[derive(Debug, Default)]
-struct Given {
+struct CurrentWork {
     demonstrations: Arc<()>,
     measurements: Arc<()>,
 }
 
-/// The right to play or to measure, for as long as it is kept.
+/// The right to play or to measure while it exists.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Turn {
+pub(super) struct LockGuard {
     _given: Arc<()>,
 }
 
-impl Turn {
+impl LockGuard {
     fn of(given: &Arc<()>) -> Self {
         Self { _given: Arc::clone(given) }
     }
 }
 
 impl MeasurementLock {
-    pub(super) fn new(shelf: Arc<ExperimentIndex>) -> Arc<Self> {
-        Arc::new(Self { shelf, given: Mutex::default() })
+    pub(super) fn new(experiments: Arc<ExperimentIndex>) -> Arc<Self> {
+        Arc::new(Self { experiments, given: Mutex::default() })
     }
 
-    /// Takes the right to play a demonstration, until what is returned is dropped. Reads directories.
+    /// Takes the right to play a demonstration, until the guard is dropped. Reads directories.
     ///
     /// # Errors
-    /// Something is measured, whoever has started that.
-    pub(super) fn play(&self) -> Result<Turn, Refusal> {
-        let refuse = |what: &str| {
-            Refusal::conflict(format_args!("{what} runs, and {ALONE}: wait until it has ended, or stop it in Testing"))
+    /// A measurement runs, on this page or in a terminal.
+    pub(super) fn play(&self) -> Result<LockGuard, Refusal> {
+        let refuse = |name: &str| {
+            Refusal::conflict(format_args!("{name} runs, and {ALONE}: wait until it has ended, or stop it in Testing"))
         };
-        let running: BTreeMap<String, bool> = running(&self.shelf);
+        let running: BTreeMap<String, bool> = running(&self.experiments);
         if let Some((name, _)) = running.iter().find(|(_, needs_quiet)| **needs_quiet) {
             return Err(refuse(name));
         }
         let given = lock(&self.given);
         match Arc::strong_count(&given.measurements) {
-            1 => Ok(Turn::of(&given.demonstrations)),
-            _ => Err(refuse("such a plan")),
+            1 => Ok(LockGuard::of(&given.demonstrations)),
+            _ => Err(refuse("another plan")),
         }
     }
 
-    /// Takes the right to start what is measured alone. It may be dropped once the run holds the lock of its records.
+    /// Takes the right to start a measurement. It may be dropped once the run has the lock of its records.
     ///
     /// # Errors
     /// A demonstration plays.
-    pub(super) fn measure(&self) -> Result<Turn, Refusal> {
+    pub(super) fn measure(&self) -> Result<LockGuard, Refusal> {
         let given = lock(&self.given);
         match Arc::strong_count(&given.demonstrations) {
-            1 => Ok(Turn::of(&given.measurements)),
+            1 => Ok(LockGuard::of(&given.measurements)),
             _ => Err(Refusal::conflict(format_args!(
                 "a demonstration plays, and {ALONE}: wait until it has ended, or stop it"
             ))),
@@ -82,20 +82,23 @@ mod tests {
     use crate::results::{PLAN, Store, write};
 
     #[test]
-    fn what_is_measured_and_demonstrations_keep_each_other_out() {
+    fn measurements_and_demonstrations_exclude_each_other() {
         let home = tempfile::tempdir().expect("a directory");
-        let quiet = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
-        let (first, second) = (quiet.play().expect("nothing runs"), quiet.play().expect("they play beside each other"));
+        let measurement_lock = MeasurementLock::new(Arc::new(ExperimentIndex::of(None, home.path().to_owned())));
+        let (first, second) = (
+            measurement_lock.play().expect("nothing runs"),
+            measurement_lock.play().expect("they play beside each other"),
+        );
         drop(first);
-        let refused = quiet.measure().expect_err("one plays").to_string();
+        let refused = measurement_lock.measure().expect_err("one plays").to_string();
         assert!(refused.starts_with("a demonstration plays, and real programs"), "{refused}");
         drop(second);
-        let measured = quiet.measure().expect("none plays");
-        let refused = quiet.play().expect_err("it begins").to_string();
-        assert!(refused.starts_with("such a plan runs, and real programs"), "{refused}");
+        let measured = measurement_lock.measure().expect("none plays");
+        let refused = measurement_lock.play().expect_err("it begins").to_string();
+        assert!(refused.starts_with("another plan runs, and real programs"), "{refused}");
         drop(measured);
 
-        // What somebody else has started.
+        // Started outside of this program.
         let put = |name: &str, peers: &str| {
             let text = format!(
                 "name = \"{name}\"\ntitle = \"x\"\nlink = \"rate=10M\"\ncap = \"60s\"\n{peers}\n\
@@ -105,11 +108,11 @@ mod tests {
             Store::open(&home.path().join(name)).expect("a new directory")
         };
         let _simulated = put("one", "[[flow]]\nname = \"a\"\nprofile = \"auto\"\nsize = \"1MB\"");
-        drop(quiet.play().expect("that is in virtual time"));
+        drop(measurement_lock.play().expect("it runs in virtual time"));
         let real = put("two", "[[flow]]\nname = \"a\"\npeer = \"tcp-cubic\"\nsize = \"1MB\"");
-        let refused = quiet.play().expect_err("it runs").to_string();
+        let refused = measurement_lock.play().expect_err("it runs").to_string();
         assert!(refused.starts_with("lab-results/two runs, and real programs"), "{refused}");
         drop(real);
-        quiet.play().map(drop).expect("it has ended");
+        measurement_lock.play().map(drop).expect("it has ended");
     }
 }

@@ -1,7 +1,7 @@
 //! `web`: the lab in a browser.
 //!
-//! One page, built into the program, that asks no other host for anything. Each of its rooms is a module with routes of
-//! its own and a script of the same name in `page/`; what a room shows while it changes is a `topic::Topic`.
+//! One page, built into the program, without requests to other hosts. Each of its rooms is a module with routes of its
+//! own and a script of the same name in `page/`; a `topic::Topic` has the updates of a room.
 
 mod background;
 mod connections;
@@ -42,39 +42,39 @@ use live::Live;
 use lock::MeasurementLock;
 use testing::Testing;
 
-/// How often the program looks whether it is to stop.
+/// Interval of checks for a stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);
 
 /// Show the lab in a browser
 ///
-/// Serves a page on this machine and prints its address, which contains a secret: whoever has the address can start
-/// runs as you. Ends with Ctrl-C.
+/// Serves a page on this machine and prints its address. Keep the address secret: anyone with it can start runs as you.
+/// Stop with Ctrl-C.
 #[derive(Args, Clone, Debug)]
 pub struct WebArgs {
     /// Address and port to listen on; port 0: any free one
     ///
-    /// Anything but a loopback address lets other hosts in, and what crosses the network is not encrypted.
+    /// Any other than a loopback address admits other hosts, and the traffic is not encrypted.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = listen_address)]
     listen: SocketAddr,
     /// Open the page in the browser of this desktop
     #[arg(long)]
     open: bool,
-    /// Directory of stored experiments [default: experiments, if it is here]
+    /// Directory of stored experiments [default: experiments, if it exists]
     #[arg(long, value_name = "DIRECTORY")]
     experiments: Option<PathBuf>,
-    /// Follow this trace, which `downpour --qlog` is writing or has written; may be repeated
+    /// Follow this trace of `downpour --qlog`, which may still grow; may be repeated
     #[arg(long, value_name = "FILE")]
     follow: Vec<PathBuf>,
-    /// End when stdin does: for a program that starts this one
+    /// Exit at the end of stdin: for a program that starts this one
     #[arg(long, hide = true)]
     until_eof: bool,
 }
 
 fn listen_address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "give an IP address and a port, such as 127.0.0.1:7777, [::1]:0 or 0.0.0.0:7777")
+    text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:7777, [::1]:0 or 0.0.0.0:7777")
 }
 
-/// Serves the page until it is told to stop.
+/// Serves the page until a stop is requested.
 ///
 /// # Errors
 /// An address that cannot be listened on.
@@ -91,12 +91,12 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let guard = Guard::new(address).map_err(failed)?;
-        // Who follows something wants to see it.
+        // With --follow the page opens at Live.
         let room = if args.follow.is_empty() { "" } else { "#live" };
         let url = format!("{}{room}", guard.url());
         say(&format!("{url}\n"));
         if !address.ip().is_loopback() {
-            warn("other hosts can reach this page, and what crosses the network is not encrypted");
+            warn("downpour-lab: warning: other hosts can reach this page, and the traffic is not encrypted");
         }
         let _door = args.open.then(|| open(&url));
         tokio::select! {
@@ -104,7 +104,7 @@ pub fn run(args: &WebArgs, downpour: Downpour, stop: &StopFlag) -> Result<u8, Fa
             () = async {
                 stopped(stop).await;
                 if args.until_eof {
-                    // What it was started for has ended: its viewers are to have seen the end.
+                    // The parent's transfer has ended: viewers get its last state.
                     live.finish().await;
                 }
             } => {}
@@ -119,28 +119,28 @@ fn testing(args: &WebArgs, downpour: Downpour) -> Result<Arc<Testing>, Failure> 
     if let Some(directory) = args.experiments.as_ref().filter(|directory| !directory.is_dir()) {
         return Err(Failure::new(
             Code::Usage,
-            format_args!("there is no directory {}: name one with --experiments", directory.display()),
+            format_args!("no directory {}: use another with --experiments", directory.display()),
         ));
     }
     let unknown =
-        |error: io::Error| Failure::new(Code::Other, format_args!("cannot tell which program this is: {error}"));
+        |error: io::Error| Failure::new(Code::Other, format_args!("cannot find the path of this program: {error}"));
     let program = std::env::current_exe().map_err(unknown)?;
     let programs = Programs::of_this(downpour).map_err(unknown)?;
-    let shelf = Arc::new(ExperimentIndex::new(args.experiments.as_deref()));
-    Ok(Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), program, programs))
+    let experiments = Arc::new(ExperimentIndex::new(args.experiments.as_deref()));
+    Ok(Testing::new(Arc::clone(&experiments), MeasurementLock::new(experiments), program, programs))
 }
 
 /// The page and its rooms.
 fn rooms(testing: &Arc<Testing>, live: Arc<Live>) -> Router {
     page::routes()
-        .merge(Demonstration::new(testing.quiet()).routes())
+        .merge(Demonstration::new(testing.measurement_lock()).routes())
         .merge(Arc::clone(testing).routes())
         .merge(live.routes())
         .merge(links::routes(testing.program()))
-        .merge(results::routes(testing.shelf()))
+        .merge(results::routes(testing.experiments()))
 }
 
-/// Puts the rooms behind the secret, of which they know nothing: it is taken off the path before they are asked.
+/// Puts the rooms behind the secret, which is removed from the path of their requests.
 fn guarded(rooms: Router, guard: Guard) -> Router {
     Router::new().fallback_service(rooms).layer(middleware::from_fn_with_state(guard, guard::check))
 }
@@ -151,42 +151,45 @@ async fn stopped(stop: &StopFlag) {
     }
 }
 
-/// Stops when whoever has started this program is gone, however that happened.
+/// Stops when the parent has exited, for any reason.
 fn stop_at_eof(stop: &StopFlag) {
     let stop = stop.clone();
     thread::spawn(move || {
-        // An error is an end as well.
+        // An error counts as the end.
         while io::stdin().read(&mut [0; 64]).is_ok_and(|length| length > 0) {}
         stop.set();
     });
 }
 
-/// Locks what a thread that broke may have held.
+/// Locks a mutex, even if a thread panicked with it.
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Opens a browser, if this desktop has a way to. It is given a file that leads to the page and that only this user can
-/// read: the arguments of programs are for everybody to see, and the address is the secret. The file is there as long
-/// as what is returned.
+/// Opens a browser, if this desktop has one. Its argument is a file that only this user can read and that redirects to
+/// the page: other users can read arguments of programs, and the address is secret. The file is removed with the
+/// returned value.
 fn open(url: &str) -> Option<NamedTempFile> {
-    let opened = door(url).and_then(|door| {
+    let opened = redirect_file(url).and_then(|redirect_file| {
         let mut command = Command::new("xdg-open");
-        command.arg(door.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(redirect_file.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut opener = command.spawn()?;
-        // So that it does not stay behind as a zombie. It may live for as long as the browser.
+        // Reaped in a thread, since it may run as long as the browser.
         thread::spawn(move || opener.wait());
-        Ok(door)
+        Ok(redirect_file)
     });
     opened.map_err(|error| warn(&format!("cannot open a browser (xdg-open: {error}): open the address above"))).ok()
 }
 
-/// Writes a file that leads to an address.
-fn door(url: &str) -> io::Result<NamedTempFile> {
-    let mut door = tempfile::Builder::new().prefix("downpour-lab-").suffix(".html").tempfile()?;
+/// Creates a file that redirects to an address.
+fn redirect_file(url: &str) -> io::Result<NamedTempFile> {
+    let mut redirect_file = tempfile::Builder::new().prefix("downpour-lab-").suffix(".html").tempfile()?;
     let title = "<!doctype html><title>downpour lab</title>";
-    writeln!(door, "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>")?;
-    Ok(door)
+    writeln!(
+        redirect_file,
+        "{title}<meta http-equiv=\"refresh\" content=\"0; url={url}\"><a href=\"{url}\">downpour lab</a>"
+    )?;
+    Ok(redirect_file)
 }
 
 #[cfg(test)]
@@ -200,7 +203,7 @@ mod tests {
     use tokio::net::TcpStream;
 
     #[tokio::test]
-    async fn rooms_are_behind_the_secret_and_know_nothing_of_it() {
+    async fn rooms_need_the_secret_in_the_path() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let guard = Guard::new(address).expect("a secret");
@@ -227,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_is_given_to_open_is_for_its_user_alone() {
-        let door = door("http://127.0.0.1:7000/5ecret/#live").expect("a file");
-        assert!(!door.path().to_string_lossy().contains("5ecret"));
-        assert_eq!(door.path().metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
-        let text = fs::read_to_string(door.path()).expect("it can be read");
+    fn redirect_file_is_private() {
+        let redirect_file = redirect_file("http://127.0.0.1:7000/5ecret/#live").expect("a file");
+        assert!(!redirect_file.path().to_string_lossy().contains("5ecret"));
+        assert_eq!(redirect_file.path().metadata().expect("it exists").permissions().mode() & 0o777, 0o600);
+        let text = fs::read_to_string(redirect_file.path()).expect("it can be read");
         assert!(text.contains("content=\"0; url=http://127.0.0.1:7000/5ecret/#live\""), "{text}");
     }
 }

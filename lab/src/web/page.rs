@@ -1,4 +1,4 @@
-//! The page: its files are part of the program.
+//! The page, whose files are part of the program.
 
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;

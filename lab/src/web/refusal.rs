@@ -1,31 +1,31 @@
-//! A request that is refused.
+//! A refused request.
 
 use std::fmt::{self, Display};
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
-/// A status and one line that says what to do.
+/// A status, and one line with the reason and advice.
 #[derive(Debug)]
 pub(super) struct Refusal(StatusCode, String);
 
 impl Refusal {
-    /// What was asked for makes no sense.
+    /// Creates the refusal of an invalid request.
     pub(super) fn bad(why: impl Display) -> Self {
         Self(StatusCode::BAD_REQUEST, why.to_string())
     }
 
-    /// There is no such thing.
-    pub(super) fn unknown(what: impl Display) -> Self {
-        Self(StatusCode::NOT_FOUND, what.to_string())
+    /// Creates the refusal of an unknown name.
+    pub(super) fn unknown(message: impl Display) -> Self {
+        Self(StatusCode::NOT_FOUND, message.to_string())
     }
 
-    /// It cannot be done now.
+    /// Creates the refusal of a request that is not possible now.
     pub(super) fn conflict(why: impl Display) -> Self {
         Self(StatusCode::CONFLICT, why.to_string())
     }
 
-    /// It failed here.
+    /// Creates the refusal of a failed request.
     pub(super) fn failed(why: impl Display) -> Self {
         Self(StatusCode::INTERNAL_SERVER_ERROR, why.to_string())
     }

@@ -1,4 +1,4 @@
-//! The room `results`: all stored experiments and their verdicts, and the way from a number to the runs behind it.
+//! The room `results`: all stored experiments, their verdicts, and the runs behind their numbers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::experiment_index::{Book, ExperimentIndex};
+use super::experiment_index::{Experiment, ExperimentIndex};
 use super::lock;
 use super::refusal::Refusal;
-use crate::claims::{self, Judged, Stored};
+use crate::claims::{self, StoredVerdict, Verdicts};
 use crate::picture::svg;
 use crate::plan::read_text;
 use crate::tables::{CellPosition, Measured, RunEntry};
 
-/// The longest expression that is evaluated, and the most brackets in it.
+/// The longest evaluated expression, and the most brackets in it.
 const LONGEST_QUERY: usize = 2_000;
 const MOST_BRACKETS: usize = 50;
-/// Runs that are listed behind a number.
+/// The most listed runs behind a number.
 const MOST_RUNS: usize = 1_000;
 
 type ApiResult = Result<Json<Value>, Refusal>;
 
 /// Returns the routes of the room.
-pub(super) fn routes(shelf: Arc<ExperimentIndex>) -> Router {
+pub(super) fn routes(experiments: Arc<ExperimentIndex>) -> Router {
     let room = Router::new()
         .route("/list", get(list))
         .route("/open", get(open))
         .route("/at", get(at))
         .route("/behind", get(behind))
         .route("/record", get(record));
-    Router::new().nest("/results", room.with_state(shelf))
+    Router::new().nest("/results", room.with_state(experiments))
 }
 
-/// What is asked of one book.
+/// The query for one experiment.
 #[derive(Debug, Deserialize)]
 struct ResultsQuery {
     name: String,
@@ -48,50 +48,50 @@ struct ExperimentItem {
     name: String,
     title: String,
     has_results: bool,
-    verdicts: Vec<Stored>,
+    verdicts: Vec<StoredVerdict>,
 }
 
-async fn list(State(shelf): State<Arc<ExperimentIndex>>) -> ApiResult {
-    let of = Arc::clone(&shelf);
-    let entries = shelf.work(move || Ok(of.books().iter().map(entry).collect::<Vec<_>>())).await?;
+async fn list(State(experiments): State<Arc<ExperimentIndex>>) -> ApiResult {
+    let of = Arc::clone(&experiments);
+    let entries = experiments.work(move || Ok(of.list().iter().map(entry).collect::<Vec<_>>())).await?;
     Ok(Json(json!({ "entries": entries })))
 }
 
-fn entry(book: &Book) -> ExperimentItem {
-    let plan = read_text(&book.plan).ok().and_then(|text| text.parse::<toml::Table>().ok());
+fn entry(experiment: &Experiment) -> ExperimentItem {
+    let plan = read_text(&experiment.plan).ok().and_then(|text| text.parse::<toml::Table>().ok());
     let title = plan.as_ref().and_then(|plan| plan.get("title")?.as_str());
     ExperimentItem {
-        name: book.name.clone(),
-        title: title.unwrap_or(&book.name).to_owned(),
-        has_results: book.has_results,
-        verdicts: claims::stored(&book.directory),
+        name: experiment.name.clone(),
+        title: title.unwrap_or(&experiment.name).to_owned(),
+        has_results: experiment.has_results,
+        verdicts: claims::stored(&experiment.directory),
     }
 }
 
 async fn open(
-    State(shelf): State<Arc<ExperimentIndex>>,
+    State(experiments): State<Arc<ExperimentIndex>>,
     Query(ResultsQuery { name }): Query<ResultsQuery>,
 ) -> ApiResult {
-    let of = Arc::clone(&shelf);
+    let of = Arc::clone(&experiments);
     let opened = move || {
-        let book = of.find(&name)?;
-        let reading = of.read(&book)?;
+        let experiment = of.find(&name)?;
+        let reading = of.read(&experiment)?;
         let reading = lock(&reading);
-        Ok(Json(opened(&book, reading.measured())))
+        Ok(Json(opened(&experiment, reading.measured())))
     };
-    shelf.work(opened).await
+    experiments.work(opened).await
 }
 
-/// Returns everything that is shown of an experiment, but for single runs.
-fn opened(book: &Book, measured: &Measured) -> Value {
+/// Returns an experiment without its single runs.
+fn opened(experiment: &Experiment, measured: &Measured) -> Value {
     let (title, _) = measured.title_and_name();
     let claims: Vec<_> =
         measured.claims().iter().map(|(text, section)| json!({ "text": text, "section": section })).collect();
-    let (judged, judged_not) = match claims::read(&book.directory, measured) {
+    let (judged, judged_not) = match claims::read(&experiment.directory, measured) {
         Ok(judged) => (judged, None),
         Err(failure) => (None, Some(failure.message)),
     };
-    let Judged { verdicts, text } = judged.unwrap_or_default();
+    let Verdicts { verdicts, text } = judged.unwrap_or_default();
     let verdict = |verdict: &claims::ClaimVerdict| {
         json!({
             "item": verdict.item, "claim": verdict.claim, "system": verdict.system, "measured": verdict.measured,
@@ -100,7 +100,7 @@ fn opened(book: &Book, measured: &Measured) -> Value {
         })
     };
     json!({
-        "name": book.name, "title": title, "plan": book.source.display().to_string(), "claims": claims,
+        "name": experiment.name, "title": title, "plan": experiment.source.display().to_string(), "claims": claims,
         "verdicts": verdicts.iter().map(verdict).collect::<Vec<_>>(), "text": text, "unjudged": judged_not,
         "tables": measured.tables(), "pictures": pictures(measured), "records": measured.count(), "stale": measured.stale(),
     })
@@ -111,7 +111,7 @@ pub(super) fn pictures(measured: &Measured) -> Vec<String> {
     measured.charts().iter().map(|(_, chart)| svg(chart)).collect()
 }
 
-/// A place in the tables of a book.
+/// A position in the tables of an experiment.
 #[derive(Debug, Deserialize)]
 struct CellLink {
     name: String,
@@ -120,16 +120,16 @@ struct CellLink {
     point: usize,
 }
 
-async fn at(State(shelf): State<Arc<ExperimentIndex>>, Query(asked): Query<CellLink>) -> ApiResult {
-    let of = Arc::clone(&shelf);
+async fn at(State(experiments): State<Arc<ExperimentIndex>>, Query(asked): Query<CellLink>) -> ApiResult {
+    let of = Arc::clone(&experiments);
     let found = move || {
         let CellLink { name, sweep, row, point } = asked;
-        let book = of.find(&name)?;
-        let reading = of.read(&book)?;
+        let experiment = of.find(&name)?;
+        let reading = of.read(&experiment)?;
         let runs = lock(&reading).measured().runs_at(CellPosition { sweep, row, point });
-        Ok(listed(&book, runs.ok_or_else(|| Refusal::unknown("there is no such point: load the page again"))?))
+        Ok(listed(&experiment, runs.ok_or_else(|| Refusal::unknown("no such point: reload the page"))?))
     };
-    shelf.work(found).await
+    experiments.work(found).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -139,29 +139,29 @@ struct CellQuery {
 }
 
 async fn behind(
-    State(shelf): State<Arc<ExperimentIndex>>,
+    State(experiments): State<Arc<ExperimentIndex>>,
     Query(CellQuery { name, query }): Query<CellQuery>,
 ) -> ApiResult {
     if query.len() > LONGEST_QUERY || query.matches('(').count() > MOST_BRACKETS {
-        return Err(Refusal::bad("this expression is too long to be one of a verdict"));
+        return Err(Refusal::bad("this expression is too long"));
     }
-    let of = Arc::clone(&shelf);
+    let of = Arc::clone(&experiments);
     let found = move || {
-        let book = of.find(&name)?;
-        let reading = of.read(&book)?;
+        let experiment = of.find(&name)?;
+        let reading = of.read(&experiment)?;
         let reading = lock(&reading);
-        let runs = claims::behind(&query, &book.directory, reading.measured());
+        let runs = claims::behind(&query, &experiment.directory, reading.measured());
         let values: HashMap<_, _> = runs.map_err(|failure| Refusal::bad(failure.message))?.into_iter().collect();
-        Ok(listed(&book, reading.measured().runs_with(|id| values.contains_key(id), &values)))
+        Ok(listed(&experiment, reading.measured().runs_with(|id| values.contains_key(id), &values)))
     };
-    shelf.work(found).await
+    experiments.work(found).await
 }
 
-/// Returns runs with the commands that make them again.
-fn listed(book: &Book, runs: Vec<RunEntry>) -> Json<Value> {
+/// Returns runs with the commands that repeat them.
+fn listed(experiment: &Experiment, runs: Vec<RunEntry>) -> Json<Value> {
     let all = runs.len();
     let with_command = |run: RunEntry| {
-        let command = book.command(&run.label);
+        let command = experiment.command(&run.label);
         let mut run = json!(run);
         run["command"] = command.into();
         run
@@ -177,14 +177,14 @@ struct Indexed {
 }
 
 async fn record(
-    State(shelf): State<Arc<ExperimentIndex>>,
+    State(experiments): State<Arc<ExperimentIndex>>,
     Query(Indexed { name, index }): Query<Indexed>,
 ) -> ApiResult {
-    let of = Arc::clone(&shelf);
+    let of = Arc::clone(&experiments);
     let found = move || {
         let reading = of.read(&of.find(&name)?)?;
         let record = lock(&reading).measured().record(index);
-        record.map(Json).ok_or_else(|| Refusal::unknown("there is no such record: load the page again"))
+        record.map(Json).ok_or_else(|| Refusal::unknown("no such record: reload the page"))
     };
-    shelf.work(found).await
+    experiments.work(found).await
 }

@@ -1,4 +1,4 @@
-//! What viewers watch: events that each of them asks for at its own pace.
+//! Topics: events that each viewer requests at its own pace.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -9,57 +9,57 @@ use axum::response::{IntoResponse, Response};
 
 use super::lock;
 
-/// The number of the last event that a viewer has, which it names when it asks for more.
+/// The header with the number of the last event that a viewer has.
 const LAST_SEEN: HeaderName = HeaderName::from_static("last-event-id");
-/// Bytes of events in an answer: one that is longer goes alone.
+/// Bytes of events in an answer; a longer event is sent alone.
 const MOST_AT_ONCE: usize = 1 << 20;
-/// How long a viewer that has asked counts as one: a tab that is in the background may ask once in a second.
+/// The time for which a request counts as a view: a background tab may ask once per second.
 const VIEWS: Duration = Duration::from_secs(5);
 
-/// Which events a topic keeps.
+/// The stored events of a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
-    /// All, up to so many bytes: a viewer that comes late, or again, sees everything.
+pub(super) enum Retention {
+    /// All, up to this number of bytes: a late or returning viewer gets all.
     All(usize),
-    /// The last one, which says everything.
+    /// The last one, which has the full state.
     Last,
 }
 
 /// A sequence of events in JSON that any number of viewers read, each from its own position.
 ///
-/// A viewer asks now and again what is new, and is answered at once. A browser has six connections to a server for all its
-/// tabs, so none is held for events. A slow viewer holds up nobody and costs no memory beyond one answer: nothing is queued
-/// for it.
+/// A viewer polls for new events, and is answered at once: a browser has six connections to a server for all its tabs,
+/// so none is held open. A slow viewer delays no others and costs no memory beyond one answer, since events are not
+/// queued for it.
 #[derive(Debug)]
 pub(super) struct Topic {
-    keep: Keep,
+    keep: Retention,
     events: Mutex<Events>,
 }
 
 #[derive(Debug, Default)]
 struct Events {
-    /// The number of the first one kept.
+    /// The number of the first stored event.
     first: usize,
     kept: Vec<Arc<str>>,
     bytes: usize,
     is_over: bool,
-    /// When a viewer last asked.
+    /// The time of the last request.
     asked: Option<Instant>,
 }
 
 impl Topic {
-    pub(super) fn new(keep: Keep) -> Arc<Self> {
+    pub(super) fn new(keep: Retention) -> Arc<Self> {
         Arc::new(Self { keep, events: Mutex::default() })
     }
 
-    /// Tells all viewers. Returns false if there is no room to keep it: it is dropped then.
-    pub(super) fn tell(&self, event: &serde_json::Value) -> bool {
+    /// Adds an event for all viewers. Returns false if there is no room for it, and drops it.
+    pub(super) fn publish(&self, event: &serde_json::Value) -> bool {
         let text: Arc<str> = event.to_string().into();
         let mut events = self.events();
         match self.keep {
-            Keep::All(most) if events.bytes + text.len() > most => return false,
-            Keep::All(_) => {}
-            Keep::Last => {
+            Retention::All(most) if events.bytes + text.len() > most => return false,
+            Retention::All(_) => {}
+            Retention::Last => {
                 events.first += events.kept.len();
                 events.bytes = 0;
                 events.kept.clear();
@@ -70,17 +70,17 @@ impl Topic {
         true
     }
 
-    /// Ends the topic: viewers have seen everything once they have read what is kept.
+    /// Ends the topic: the stored events are the last ones.
     pub(super) fn end(&self) {
         self.events().is_over = true;
     }
 
-    /// Returns whether somebody views it now.
+    /// Returns whether it has viewers.
     pub(super) fn is_viewed(&self) -> bool {
         self.events().asked.is_some_and(|asked| asked.elapsed() < VIEWS)
     }
 
-    /// Returns the events kept.
+    /// Returns the stored events.
     pub(super) fn kept(&self) -> Vec<Arc<str>> {
         self.events().kept.clone()
     }
@@ -89,30 +89,30 @@ impl Topic {
         lock(&self.events)
     }
 
-    /// Answers a viewer with the events after the last one that it says it has, a bounded number of bytes of them, and with the
-    /// number of the last one in the answer. Once the topic has ended and the viewer has all, there is no content.
+    /// Answers a viewer with a bounded number of bytes of the events after its last one, and with the number of the
+    /// last one in the answer. Once the topic has ended and the viewer has all, there is no content.
     pub(super) fn watch(&self, headers: &HeaderMap) -> Response {
         let seen = headers.get(LAST_SEEN).and_then(|id| id.to_str().ok()?.parse::<usize>().ok());
-        let (from, told, is_over) = {
+        let (from, sent, is_over) = {
             let mut events = self.events();
             events.asked = Some(Instant::now());
-            // Who has seen what was never told here comes from an earlier topic of that name.
+            // A viewer with an unknown last event comes from an earlier topic of this name.
             let next = seen.map_or(0, |seen| seen.saturating_add(1));
             let at = next.saturating_sub(events.first);
             let at = if at > events.kept.len() { 0 } else { at };
             (events.first + at, some_of(&events.kept[at..]).to_vec(), events.is_over)
         };
-        if told.is_empty() && is_over {
+        if sent.is_empty() && is_over {
             return StatusCode::NO_CONTENT.into_response();
         }
-        let last = (from + told.len()).checked_sub(1).filter(|_| !told.is_empty()).or(seen);
+        let last = (from + sent.len()).checked_sub(1).filter(|_| !sent.is_empty()).or(seen);
         let last = last.map_or_else(|| "null".to_owned(), |last| last.to_string());
-        let text = format!("{{\"last\":{last},\"events\":[{}]}}", told.join(","));
+        let text = format!("{{\"last\":{last},\"events\":[{}]}}", sent.join(","));
         ([(CONTENT_TYPE, "application/json")], text).into_response()
     }
 }
 
-/// Returns the first ones, as many as go into one answer.
+/// Returns the first events, as many as fit into one answer.
 fn some_of(events: &[Arc<str>]) -> &[Arc<str>] {
     let mut bytes = 0;
     let fits = |event: &&Arc<str>| {
@@ -129,7 +129,7 @@ mod tests {
     use axum::body::to_bytes;
     use serde_json::json;
 
-    /// What a viewer is told that has seen so much; nothing at the end.
+    /// Returns the answer to a viewer with this last event; `None` at the end.
     async fn asked(topic: &Topic, seen: Option<usize>) -> String {
         let mut headers = HeaderMap::new();
         if let Some(seen) = seen {
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_viewer_reads_everything_and_goes_on_where_it_was() {
-        let topic = Topic::new(Keep::All(10));
+    async fn viewer_reads_all_and_continues() {
+        let topic = Topic::new(Retention::All(10));
         assert!(!topic.is_viewed());
         assert_eq!(asked(&topic, None).await, r#"{"last":null,"events":[]}"#);
         assert!(topic.is_viewed());
-        assert!(topic.tell(&json!("one")) && topic.tell(&json!("two")));
-        assert!(!topic.tell(&json!("x")), "10 bytes are kept");
+        assert!(topic.publish(&json!("one")) && topic.publish(&json!("two")));
+        assert!(!topic.publish(&json!("x")), "10 bytes are kept");
         assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":["one","two"]}"#);
         assert_eq!(asked(&topic, Some(0)).await, r#"{"last":1,"events":["two"]}"#);
         assert_eq!(asked(&topic, Some(1)).await, r#"{"last":1,"events":[]}"#);
@@ -156,29 +156,29 @@ mod tests {
         assert_eq!(asked(&topic, Some(0)).await, r#"{"last":1,"events":["two"]}"#);
         assert_eq!(asked(&topic, Some(1)).await, "");
         let all = r#"{"last":1,"events":["one","two"]}"#;
-        assert_eq!(asked(&topic, Some(2)).await, all, "seen elsewhere");
+        assert_eq!(asked(&topic, Some(2)).await, all, "seen in an earlier topic");
         assert_eq!(asked(&topic, Some(usize::MAX)).await, all);
     }
 
     #[tokio::test]
-    async fn of_a_state_a_slow_viewer_sees_the_last() {
-        let topic = Topic::new(Keep::Last);
+    async fn slow_viewer_gets_the_last_state() {
+        let topic = Topic::new(Retention::Last);
         for number in 0..1000 {
-            assert!(topic.tell(&json!(number)));
+            assert!(topic.publish(&json!(number)));
         }
         assert_eq!(topic.kept().len(), 1);
         assert_eq!(asked(&topic, None).await, r#"{"last":999,"events":[999]}"#);
         assert_eq!(asked(&topic, Some(999)).await, r#"{"last":999,"events":[]}"#);
-        topic.tell(&json!("more"));
+        topic.publish(&json!("more"));
         assert_eq!(asked(&topic, Some(7)).await, r#"{"last":1000,"events":["more"]}"#);
     }
 
     #[tokio::test]
-    async fn an_answer_is_bounded_and_the_next_one_goes_on() {
-        let topic = Topic::new(Keep::All(usize::MAX));
+    async fn answers_are_bounded_and_continue() {
+        let topic = Topic::new(Retention::All(usize::MAX));
         let long = "x".repeat(MOST_AT_ONCE);
         for event in [json!(1), json!(2), json!(long), json!(3)] {
-            topic.tell(&event);
+            topic.publish(&event);
         }
         assert_eq!(asked(&topic, None).await, r#"{"last":1,"events":[1,2]}"#);
         assert_eq!(asked(&topic, Some(1)).await, format!(r#"{{"last":2,"events":["{long}"]}}"#), "alone");

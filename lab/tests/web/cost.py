@@ -1,8 +1,8 @@
-"""What the page costs beside a run, and beside a demonstration: processor time of the server, with no viewer, one and three.
+"""The cost of the page during a run and during a demonstration: processor time of the server, with no viewer, one and three.
 
     WEB_PROGRAMS=target/release python3 -B cost.py [SECONDS]
 
-prints a line for each. Nothing asserts it: what else the machine does is in it. A browser's own time is not counted; it may be
+prints a line for each. No test asserts it, since it depends on other load. A browser's own time is not counted; it may be
 on another machine.
 """
 
@@ -15,7 +15,7 @@ import urllib.request
 
 import harness
 
-#: Tens of thousands of short runs, the most that the page takes: 4 systems at 6 points.
+#: Tens of thousands of short runs, the most that the page allows: 4 systems at 6 points.
 SIMULATED = """name = "cost/simulated"
 title = "Many cases"
 link = "rate=10M,delay=5ms,queue=1bdp"
@@ -47,7 +47,7 @@ values = ["0%", "5%"]
 
 
 def spent(pid):
-    """Processor seconds of a process, without those of its children."""
+    """Returns the processor seconds of a process, without its children."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

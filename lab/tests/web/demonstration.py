@@ -1,4 +1,4 @@
-"""The room Demonstration: what is drawn is the picture, all of it, whoever looks and whenever."""
+"""The room Demonstration: every viewer sees the complete picture, at any time."""
 
 import base64
 import pathlib
@@ -11,10 +11,10 @@ import zlib
 import harness
 
 WIDTH, HEIGHT = 256, 192
-#: What is always repaired: everything of a system that sends coded symbols alone, and nothing of one that has no code.
+#: The repaired share: all of a system with coded symbols only, none of a system without a code.
 REPAIRED = {"rc-udp": "100 %", "linux-tcp": "0 %", "arq-cubic": "0 %", "arq-reno": "0 %"}
 
-#: FNV-1a of the red, green and blue of every canvas of a system; "" for one that is not opaque.
+#: FNV-1a of the red, green and blue of every canvas of a system; "" for a canvas that is not opaque.
 HASHES = """() => [...document.querySelectorAll(".system canvas[role=img]")].map((canvas) => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
   let hash = 0x811c9dc5;
@@ -25,7 +25,7 @@ HASHES = """() => [...document.querySelectorAll(".system canvas[role=img]")].map
   return hash.toString(16);
 })"""
 
-#: Presses start, and returns after how many milliseconds some canvas shows something.
+#: Presses start, and returns the milliseconds until a canvas shows pixels.
 FIRST = """() => new Promise((resolve) => {
   const before = document.getElementById("demonstration").dataset.run;
   const began = performance.now();
@@ -51,7 +51,7 @@ def fnv(data):
 
 
 def picture(seed=1):
-    """Pixels without two equal rows, and the PNG file that has them."""
+    """Returns pixels without two equal rows, and their PNG file."""
     drawn = random.Random(seed)
     rows = [bytes(drawn.randrange(256) for _ in range(WIDTH * 3)) for _ in range(HEIGHT)]
 
@@ -65,7 +65,7 @@ def picture(seed=1):
 
 
 def move(page, **sliders):
-    """Moves sliders, as a hand does."""
+    """Moves sliders like a user."""
     for name, value in sliders.items():
         page.eval_on_selector(
             f"#demonstration input[name={name}]",
@@ -83,7 +83,7 @@ def choose(page, *systems):
 
 
 def number(page, system, name):
-    """A number of the system at this place, as the page shows it."""
+    """Returns a number of the system at this position, as the page shows it."""
     return page.locator(".system").nth(system).locator("dl div", has=page.get_by_text(name, exact=True)).locator("dd").inner_text()
 
 
@@ -102,11 +102,11 @@ class Demonstration(harness.Case):
 
     def end(self, page):
         page.wait_for_selector("#demonstration[data-state=over]")
-        # What has been heard is drawn at the next frame of the screen.
+        # Received events are drawn at the next frame of the screen.
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return page.evaluate(HASHES)
 
-    def test_every_system_ends_with_the_picture(self):
+    def test_every_system_delivers_the_picture(self):
         page = self.room(self.lab())
         every = page.locator("#demonstration input[type=checkbox][value]").evaluate_all("(boxes) => boxes.map(({ value }) => value)")
         shown = set()
@@ -121,7 +121,7 @@ class Demonstration(harness.Case):
             shown.update(systems)
             pixels, png = picture(seed)
             first = self.begin(page, png, systems, loss=loss, delay=20, rate=4, speed=2)
-            self.assertLess(first, 1000, f"milliseconds until something is drawn, {loss} % loss")
+            self.assertLess(first, 1000, f"milliseconds until pixels are drawn, {loss} % loss")
             self.assertEqual(self.end(page), [fnv(pixels)] * len(systems), f"{loss} % loss")
             for at, system in enumerate(systems):
                 # Without random loss TCP overflows the queue, and auto does not.
@@ -132,7 +132,7 @@ class Demonstration(harness.Case):
             print(f"first pixels after {first:.0f} ms at {loss} % loss", flush=True)
         self.assertEqual(shown, set(every), "every system that can be chosen")
 
-    def test_real_transfers_over_emulated_links_end_with_the_picture(self):
+    def test_emulated_links_deliver_the_picture(self):
         page = self.room(self.lab())
         systems = ["auto", "linux-tcp", "tornado-transfer", "rc-udp"]
         page.check("#demonstration input[value=emulated]")
@@ -144,10 +144,10 @@ class Demonstration(harness.Case):
         self.assertIn("TCP of this kernel", page.locator(".system").nth(1).inner_text())
         for at, system in enumerate(systems):
             self.assertNotEqual(number(page, at, "Packets lost"), "0", system)
-        self.assertIn("packets", number(page, 1, "Sent again"))
+        self.assertIn("packets", number(page, 1, "Retransmitted"))
         self.assertEqual([number(page, at, "Repaired") for at in (1, 3)], ["0 %", "100 %"])
-        # Hosts are made first, which takes longer on a machine that does something else.
-        self.assertLess(first, 3000, "milliseconds until something is drawn")
+        # Hosts are created first, which takes longer on a busy machine.
+        self.assertLess(first, 3000, "milliseconds until pixels are drawn")
         self.assertIn("every system has ended; the emulation was ", page.inner_text("#demonstration"))
         self.shot(page, "demonstration-emulated")
 
@@ -157,7 +157,7 @@ class Demonstration(harness.Case):
         lab = self.lab(environment={"TMPDIR": str(temporary)})
         page = self.room(lab)
         page.check("#demonstration input[value=emulated]")
-        # It takes 20 s, so that it still plays when a slow browser stops it.
+        # It takes 20 s, and still plays when a slow browser stops it.
         page.locator("#demonstration label", has_text="Scaled to at most").locator("select").select_option(index=2)
         self.begin(page, None, ["auto", "linux-tcp"], loss=0, delay=20, rate=0.5)
         self.assertEqual([number(page, at, "Packets lost") for at in (0, 1)], ["0", "0"])
@@ -165,13 +165,13 @@ class Demonstration(harness.Case):
         harness.until("packets are lost", lambda: all(int(number(page, at, "Packets lost")) > 3 for at in (0, 1)))
         other = self.room(lab)
         other.wait_for_selector(".system")
-        self.assertTrue(other.is_checked("#demonstration input[value=emulated]"), "the form is that of what plays")
+        self.assertTrue(other.is_checked("#demonstration input[value=emulated]"), "the form is that of the playing demonstration")
         self.assertTrue(other.is_disabled("#demonstration input[name=speed]"))
         page.get_by_role("button", name="Stop", exact=True).click()
         page.wait_for_selector("#demonstration[data-state=over]")
         self.assertIn("stopped; the emulation was ", page.inner_text("#demonstration"))
         harness.until("its process ends", lambda: not lab.children())
-        self.assertEqual(list(temporary.glob("downpour-lab-*")), [], "nothing is left behind")
+        self.assertEqual(list(temporary.glob("downpour-lab-*")), [], "no temporary files are left")
         move(page, rate=0.5, loss=0)
         self.begin(page, None, ["auto", "linux-tcp"])
         player = lab.children()
@@ -181,7 +181,7 @@ class Demonstration(harness.Case):
         lab.kill()
         harness.until("it ends with the lab", lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in player))
 
-    def test_who_comes_late_or_again_sees_everything(self):
+    def test_late_and_returning_viewers_see_all(self):
         lab = self.lab()
         page = self.room(lab)
         pixels, png = picture()
@@ -198,7 +198,7 @@ class Demonstration(harness.Case):
         self.assertEqual(hashes, [[fnv(pixels)] * 2] * 2)
         self.assertEqual(page.input_value("#demonstration input[name=speed]"), "4", "one viewer's slider moves the other's")
 
-    def test_sliders_change_what_plays(self):
+    def test_sliders_change_the_links(self):
         page = self.room(self.lab())
         _, png = picture()
         self.begin(page, png, ["auto", "linux-tcp"], loss=0, delay=20, rate=1, speed=0.5)
@@ -217,7 +217,7 @@ class Demonstration(harness.Case):
         self.begin(page, png, ["auto", "rc-udp"], loss=10, delay=20, rate=8, speed=4)
         self.end(page)
         with page.expect_download() as saved:
-            page.click("text=Save as a page")
+            page.click("text=Save as a self-contained page")
         file = lab.directory / saved.value.suggested_filename
         saved.value.save_as(file)
         page.goto("about:blank")
@@ -260,7 +260,7 @@ class Demonstration(harness.Case):
         )
         self.assertEqual(size, [1280, 720])
 
-    def test_the_floor_stays_when_links_change_after_it(self):
+    def test_floor_stays_after_a_later_link_change(self):
         page = self.room(self.lab())
         _, png = picture()
         self.begin(page, png, ["auto", "arq-reno"], loss=5, delay=40, rate=4, speed=1)
@@ -275,7 +275,7 @@ class Demonstration(harness.Case):
         page.get_by_role("button", name="Stop", exact=True).click()
         page.wait_for_selector("#demonstration[data-state=over]")
 
-    def test_what_cannot_be_is_said(self):
+    def test_invalid_requests_are_reported(self):
         lab = self.lab()
         page = self.room(lab)
         choose(page, "auto")
@@ -284,7 +284,7 @@ class Demonstration(harness.Case):
         page.set_input_files("#demonstration input[type=file]", {"name": "no.png", "mimeType": "image/png", "buffer": b"no"})
         page.click("#demonstration button.main")
         alert = page.locator("#demonstration [role=alert]")
-        harness.until("it says what cannot be read", lambda: "no picture" in alert.inner_text())
+        harness.until("it reports the unreadable file", lambda: "Cannot read" in alert.inner_text())
         page.set_input_files("#demonstration input[type=file]", [])
         move(page, rate=0.5, speed=0.1)
         for run in (1, 2):
@@ -292,22 +292,22 @@ class Demonstration(harness.Case):
             page.wait_for_selector(f"#demonstration[data-run='{run}'][data-state=playing]")
         self.expected.append("409")
         page.click("#demonstration button.main")
-        harness.until("it says that two play", lambda: "two demonstrations" in alert.inner_text())
+        harness.until("it reports two playing demonstrations", lambda: "two demonstrations" in alert.inner_text())
 
-    def test_it_can_be_looked_at(self):
+    def test_page_is_readable_and_labelled(self):
         lab = self.lab()
         page = self.room(lab, width=1600, height=1000)
         self.begin(page, None, ["auto", "linux-tcp", "tornado-transfer", "rc-udp"], loss=5, delay=40, rate=5, speed=0.5)
         page.wait_for_timeout(2500)
         self.shot(page, "demonstration-wide-light")
-        page.check("text=Colour by how it came:")
+        page.check("text=Colour by kind of delivery:")
         page.wait_for_timeout(500)
         self.shot(page, "demonstration-wide-coloured")
         narrow = self.room(lab, width=400, height=800, dark=True)
         narrow.wait_for_selector(".system")
         wide = narrow.evaluate("document.documentElement.scrollWidth")
         self.shot(narrow, "demonstration-400-dark")
-        self.assertLessEqual(wide, 400, "nothing is cut off")
+        self.assertLessEqual(wide, 400, "the page fits")
         harness.until("the sliders are where the links are", lambda: narrow.input_value("#demonstration input[name=speed]") == "0.5")
         unlabelled = page.evaluate(
             """() => [...document.querySelectorAll("#demonstration :is(input, select, button)")]

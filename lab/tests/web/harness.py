@@ -1,4 +1,4 @@
-"""What the tests of the lab's page have in common, and the program that runs them.
+"""The common parts of the tests of the lab's page, and the program that runs them.
 
     python3 -B harness.py [MODULE[.CLASS[.TEST]]...]
 
@@ -41,17 +41,17 @@ from playwright.sync_api import sync_playwright
 HERE = pathlib.Path(__file__).resolve().parent
 #: The directory of the lab.
 ROOT = HERE.parents[1]
-#: Where the programs are.
+#: The directory of the programs.
 PROGRAMS = pathlib.Path(os.environ.get("WEB_PROGRAMS", ROOT.parent / "target" / "debug"))
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 #: Directory for pictures of the page.
 SHOTS = os.environ.get("WEB_SHOTS")
-#: Seconds within which anything has to happen: a bound on a hang, far above what a busy machine needs.
+#: Seconds within which anything has to happen: a bound on a hang, far above the need of a busy machine.
 PATIENCE = 60
 
 
 def program(name):
-    """The path of one of the programs under test."""
+    """Returns the path of one of the programs under test."""
     path = PROGRAMS / name
     if not path.is_file():
         raise FileNotFoundError(f"{path}: build it, cargo build -p downpour-cli, and cargo build in lab")
@@ -59,13 +59,13 @@ def program(name):
 
 
 def stored_records(directory):
-    """The records of a stored experiment, which are packed."""
+    """Returns the packed records of a stored experiment."""
     with zstandard.open(directory / "results.jsonl.zst", "rt") as lines:
         return [json.loads(line) for line in lines]
 
 
 def until(what, condition, within=PATIENCE):
-    """Waits until `condition()` is true and returns what it returned; `what` is for the message if it never is."""
+    """Waits until `condition()` is true and returns what it returned; `what` is for the message otherwise."""
     end = time.monotonic() + within
     while not (found := condition()):
         if time.monotonic() > end:
@@ -107,30 +107,30 @@ class Lab:
         return self.process.pid
 
     def stderr(self):
-        """What it has written to stderr so far."""
+        """Returns its stderr so far."""
         self._errors.seek(0)
         return self._errors.read().decode(errors="replace")
 
     def memory(self):
-        """Its resident memory in bytes."""
+        """Returns its resident memory in bytes."""
         for line in pathlib.Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) * 1024
         raise AssertionError("it has ended")
 
     def children(self):
-        """The processes that it has started and that have not ended."""
+        """Returns its running child processes."""
         tasks = pathlib.Path(f"/proc/{self.pid}/task").glob("*/children")
         return [int(pid) for task in tasks for pid in task.read_text().split()]
 
     def stop(self):
-        """Ends it as Ctrl-C does; returns its exit code."""
+        """Stops it as Ctrl-C does; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         return self._wait()
 
     def kill(self):
-        """Ends it as a crash does."""
+        """Kills it, like a crash."""
         self.process.kill()
         return self._wait()
 
@@ -177,15 +177,15 @@ class Case(unittest.TestCase):
     """A test with a lab and viewers of its page."""
 
     def setUp(self):
-        #: What pages have complained of.
+        #: Errors of pages.
         self.problems = []
-        #: Texts in complaints that this test provokes, such as a lost connection.
+        #: Texts in errors that this test provokes, such as a lost connection.
         self.expected = []
         self.addCleanup(self._judge)
 
     def _judge(self):
         found = [problem for problem in self.problems if not any(part in problem for part in self.expected)]
-        self.assertEqual(found, [], "the page complains")
+        self.assertEqual(found, [], "errors of the page")
 
     def lab(self, *arguments, directory=None, environment=None):
         """Starts a lab that ends with the test."""
@@ -235,21 +235,21 @@ def _suite(names):
 
 
 def run(names):
-    """Runs tests, prints their count; returns the exit code. Nothing counts as passed that was skipped or did not run."""
+    """Runs tests, prints their count; returns the exit code. Skipped tests and tests that did not run do not count as passed."""
     sys.path.insert(0, str(HERE))
     try:
         result = unittest.TextTestRunner(verbosity=2).run(_suite(names))
     finally:
         _Browser.close()
-    # A test is one, however many of its parts have failed.
+    # A test counts once, whatever the number of its failed parts.
     failed = [getattr(test, "test_case", test) for test, _ in result.failures + result.errors]
     wrong = len({test.id() for test in failed + result.unexpectedSuccesses})
     passed = result.testsRun - wrong - len(result.skipped)
     sys.stderr.flush()
     if result.skipped:
-        print(f"{len(result.skipped)} skipped: nothing may be")
+        print(f"{len(result.skipped)} skipped: not allowed")
     if result.testsRun == 0:
-        print("there was no test")
+        print("no tests")
     print(f"{passed} passed, {wrong} failed", flush=True)
     return 0 if passed > 0 and passed == result.testsRun else 1
 

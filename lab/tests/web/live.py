@@ -15,7 +15,7 @@ LINK = ["--rate", "20M", "--delay", "20ms", "--queue", "1bdp", "--loss", "2%"]
 
 
 def simulated(directory, name, run=1):
-    """The trace of a simulated transfer, as bytes."""
+    """Returns the trace of a simulated transfer, as bytes."""
     file = pathlib.Path(directory) / name
     subprocess.run(
         [harness.program("downpour-lab"), "simulate", *LINK, "--size", "4MB", "--run", str(run), "--qlog", file],
@@ -50,7 +50,7 @@ class Live(harness.Case):
         )
 
     def series(self, lab, *traces):
-        """What `downpour-lab series` makes of traces: SVG and CSV."""
+        """Returns the SVG and the CSV of `downpour-lab series` for traces."""
         out, table = lab.directory / "expected.svg", lab.directory / "expected.csv"
         subprocess.run(
             [harness.program("downpour-lab"), "series", *traces, "--out", out, "--csv", table],
@@ -59,17 +59,17 @@ class Live(harness.Case):
         return out.read_text(), table.read_text()
 
     def saved(self, page, kind):
-        """What the link saves."""
+        """Returns the file behind a link."""
         with page.expect_download() as download:
             page.get_by_role("link", name=kind, exact=True).click()
         return pathlib.Path(download.value.path()).read_text()
 
     def test_a_trace_is_followed_while_it_is_written(self):
-        """In pieces of any length, so that records come in parts."""
+        """In fragments of any length, which split records."""
         lab = self.lab("--follow", "run.qlog")
         whole = simulated(lab.directory, "other.qlog")
         page = self.view(lab, "live")
-        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        page.get_by_text("it does not exist yet: waiting for it").wait_for()
         draw, at = random.Random(7), 0
         with (lab.directory / "run.qlog").open("wb", buffering=0) as file:
             for part in range(1, 7):
@@ -82,7 +82,7 @@ class Live(harness.Case):
                 for key in ("congestion_window", "bytes_in_flight", "loss", "smoothed_rtt", "queue_delay", "open_blocks"):
                     # Readers of decimals differ in the last bit.
                     self.assertAlmostEqual(self.value(page, key) / (last[key] or 1), 1 if last[key] else 0, 12, key)
-        page.locator(".live-state").first.filter(has_text="the connection has ended").wait_for()
+        page.locator(".live-state").first.filter(has_text="connection ended").wait_for()
         sent = sum(record.get("name") == "downpour:packet_sent" for record in records(whole))
         page.get_by_text(f"{sent:,} packets sent").wait_for()
         blocks = {
@@ -90,11 +90,11 @@ class Live(harness.Case):
             for record in records(whole) if record.get("name") == "downpour:block_acknowledged"
         }
         page.get_by_text(f"{len(blocks)} blocks done, 0 open").wait_for()
-        self.assertEqual(page.get_by_text("cannot be read").count(), 0)
+        self.assertEqual(page.get_by_text("first error").count(), 0)
         self.shot(page, "live-followed-1280-light")
 
     def rate(self, trace):
-        """The last rate at which bytes were delivered, by its definition: over a round trip, and 0.1 s at least."""
+        """Returns the last delivery rate by its definition: over a round trip, and at least 0.1 s."""
         reports = [(each["time"] * 1e-3, each["data"]["delivered"], each["data"]["smoothed_rtt"]) for each in metrics(trace)]
         since = 0.0
         first = 0
@@ -106,7 +106,7 @@ class Live(harness.Case):
         time = reports[-1][0]
         return sum(each[1] for each in reports[first:]) * 8 / (time - since)
 
-    def test_what_is_shown_can_be_saved_and_is_what_series_draws(self):
+    def test_saved_files_equal_series_output(self):
         lab = self.lab("--follow", "a.qlog", "--follow", "b.qlog")
         simulated(lab.directory, "a.qlog", 1), simulated(lab.directory, "b.qlog", 2)
         page = self.view(lab, "live")
@@ -197,33 +197,33 @@ class Live(harness.Case):
 
         changes("swipe", swipe, lambda before, after: is_moved(before, after) and after[0] > before[0])
 
-    def test_garbage_and_what_is_truncated_or_replaced_stop_nothing(self):
+    def test_garbage_truncation_and_replacement_are_survived(self):
         lab = self.lab("--follow", "run.qlog")
         whole = simulated(lab.directory, "other.qlog")
         file = lab.directory / "run.qlog"
-        file.write_bytes(b"this is no trace")
+        file.write_bytes(b"this is not a trace")
         page = self.view(lab, "live")
-        page.get_by_text("it is not a trace so far").wait_for()
+        page.get_by_text("not a trace so far").wait_for()
         last = metrics(whole)[-1]["data"]["congestion_window"]
         cut = whole.index(b"\x1e", len(whole) // 2)
         file.write_bytes(whole[:cut] + b"\x1egarbage \xff\n\x1e{\"cut\":" + whole[cut:])
         self.wait_for_value(page, "congestion_window", last)
-        page.get_by_text("2 records cannot be read, and left out").wait_for()
-        page.get_by_text("it was replaced or truncated 1 time").wait_for()
+        page.get_by_text("skipped 2 records").wait_for()
+        page.get_by_text("replaced or truncated 1 time").wait_for()
         file.write_bytes(whole[:cut])
         self.wait_for_value(page, "congestion_window", metrics(whole[:cut])[-1]["data"]["congestion_window"])
-        page.get_by_text("it was replaced or truncated 2 times").wait_for()
+        page.get_by_text("replaced or truncated 2 times").wait_for()
         with file.open("ab") as more:
             more.write(whole[cut:] + whole)
         self.wait_for_value(page, "congestion_window", last)
         page.get_by_label("Connection").first.select_option("1")
         self.assertEqual(page.get_by_label("Connection").first.locator("option").all_inner_texts(), ["the last", "1", "2"])
         file.unlink()
-        page.get_by_text("it is not there").wait_for()
+        page.get_by_text("it does not exist yet").wait_for()
         self.wait_for_value(page, "congestion_window", last)
 
     def test_names_and_garbage_are_shown_as_text(self):
-        """Neither a file's name nor what is in it becomes a part of the page."""
+        """Neither a file's name nor its content becomes part of the page."""
         name = "<img src=x onerror=alert(1)>"
         lab = self.lab("--follow", f"{name}.qlog")
         evil = {"congestion_control": "<b>bold</b>", "limited_by": "<script>alert(1)</script>", "loss": 0.5}
@@ -237,7 +237,7 @@ class Live(harness.Case):
         (lab.directory / f"{name}.qlog").write_text(text)
         page = self.view(lab, "live")
         page.get_by_text("Controller <b>bold</b>").wait_for()
-        page.get_by_text("1 record cannot be read").wait_for()
+        page.get_by_text("skipped 1 record").wait_for()
         self.assertIn(name, page.locator(".live-state").first.inner_text())
         self.assertEqual(page.locator("main :is(img, i, u, s, script, h1)").count(), 0)
 
@@ -253,7 +253,7 @@ class Live(harness.Case):
 class Copying(harness.Case):
     """`downpour cp --web` opens the picture of its own transfer."""
 
-    def test_a_transfer_shows_itself_and_leaves_nothing(self):
+    def test_transfer_shows_itself_and_removes_its_files(self):
         directory = self.lab().directory
         (directory / "source").write_bytes(random.Random(1).randbytes(12_000_000))
         (directory / "tmp").mkdir()
@@ -266,9 +266,9 @@ class Copying(harness.Case):
         url = None
         while url is None:
             line = copy.stderr.readline()
-            self.assertTrue(line, "it ended without an address")
+            self.assertTrue(line, "it exited without an address")
             url = re.search(r"http://127\.0\.0\.1:(\d+)/(\w+)/\S*", line)
-        # A directory, and on a desktop the file that its browser is given.
+        # A directory, and on a desktop the redirect file for its browser.
         made = [path.stat().st_mode for path in (directory / "tmp").iterdir()]
         self.assertEqual(sum(map(stat.S_ISDIR, made)), 1)
         self.assertEqual([mode & 0o077 for mode in made if mode & 0o077], [])
@@ -281,17 +281,17 @@ class Copying(harness.Case):
         self.expected += ["ERR_"]
         page.wait_for_function("() => Number(document.querySelector('data[data-key=delivered_rate]')?.value) > 1e6")
         page.wait_for_timeout(1500)
-        # What the bar would say: the limit, not the path, and how much is left.
+        # As the progress bar: the limit, not the path, and the time left.
         self.assertIn("limited by: rate limit", page.inner_text(".live-state"))
-        self.assertNotIn("the path carries no more", page.inner_text("#live"))
+        self.assertNotIn("limited by the path", page.inner_text("#live"))
         self.assertRegex(page.inner_text(".live-progress"), r"^ ?\d+ %, [\d.]+ MB of 12 MB, \d+ s left$")
         self.shot(page, "live-cp-1280-light")
         self.assertEqual(copy.wait(harness.PATIENCE), 0, copy.stderr.read())
-        page.locator(".live-state", has_text="the transfer has ended").wait_for()
-        self.assertTrue(page.get_by_role("alert").filter(has_text="The lab has stopped").is_hidden(), "nothing is wrong")
+        page.locator(".live-state", has_text="transfer ended").wait_for()
+        self.assertTrue(page.get_by_role("alert").filter(has_text="The lab has stopped").is_hidden(), "no error")
         self.assertIn("12,000,000 bytes", page.inner_text("#live"))
         self.assertRegex(page.inner_text("#live"), r"12,000,000 bytes, sent: \d+ blocks done, 0 open")
-        # What was shown can still be saved.
+        # The shown data can still be saved.
         page.wait_for_function("() => document.querySelector('a[download=\"series.csv\"]').href.startsWith('blob:')")
         with page.expect_download() as saved:
             page.click("a[download='series.csv']")

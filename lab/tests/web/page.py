@@ -1,4 +1,4 @@
-"""The page as a whole: it loads, is usable by everybody, asks and answers nobody else, and holds up nobody."""
+"""The page as a whole: it loads, is accessible, talks to no other host, and slow viewers delay no others."""
 
 import http.client
 import json
@@ -10,19 +10,19 @@ from urllib.parse import urlencode
 
 import harness
 
-#: Roles of what a reader can operate, which have to have a name.
+#: Roles of controls, which need a name.
 CONTROLS = {
     "button", "checkbox", "combobox", "link", "listbox", "menuitem", "radio", "searchbox", "slider", "spinbutton",
     "switch", "tab", "textbox",
 }
 ROOMS = ["demonstration", "testing", "live", "results"]
-#: Tables of stored results, by the places that have them.
+#: Tables of stored results, by their addresses.
 TABLES = {
     "results": "#results-all > .wide tbody tr",
     "results/experiments/arq/fig3": "#results-one .sweep td",
     "testing/experiments/arq/fig3": "#testing .sweep td",
 }
-#: The tables that do not fit beside each other's columns, and are to be scrolled sideways.
+#: The tables that do not fit and scroll sideways.
 CUT = """() => [...document.querySelectorAll("table")].filter((table) => table.clientWidth
     && (table.scrollWidth > table.clientWidth || table.getBoundingClientRect().right > innerWidth))
     .map((table) => table.innerText.slice(0, 80))"""
@@ -30,22 +30,23 @@ CUT = """() => [...document.querySelectorAll("table")].filter((table) => table.c
 #: A trace with one report.
 TRACE = '\x1e{"file_schema":"x"}\n\x1e{"time":1,"name":"recovery:metrics_updated","data":{"loss":0.5}}\n'
 
-#: Connections that ask for nothing, more than the lab keeps open.
+#: Idle connections, more than the lab keeps open.
 STRANGERS = 300
 
 #: More tabs of one browser than it has connections to a server.
 TABS = 7
 
-#: What a demonstration shows: a picture of 3 MB on the fastest links, so that its bytes are told in seconds.
+#: The setup of a demonstration: a picture of 3 MB on the fastest links, so that its bytes are sent in seconds.
 DEMONSTRATION = {"systems": "auto,linux-tcp,tornado-transfer,rc-udp", "width": 1000, "height": 1000, "seed": 1, "loss": 0, "delay": 5,
                  "rate": 100, "speed": 8, "emulated": "false"}
-#: Viewers that ask two hundred times each and read nothing, and what they may cost together, in bytes; 16 MB are told to each.
+#: Viewers that ask two hundred times each without reading, and the most bytes that they may cost together; 16 MB are
+#: sent to each.
 SLOW = 8
 MEMORY = 24 << 20
 
 
 def ask(lab, path, method="GET", body=None, **headers):
-    """Asks the lab without a browser; returns the answer, whose body is read."""
+    """Sends a request to the lab without a browser; returns the answer with its body."""
     connection = http.client.HTTPConnection("127.0.0.1", lab.port, timeout=harness.PATIENCE)
     connection.request(method, path, body, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
@@ -69,7 +70,7 @@ class Page(harness.Case):
                         self.assertLessEqual(excess, 0, "it scrolls sideways")
                         page.context.close()
 
-    def test_tables_fit_on_a_narrow_screen_and_are_tables_to_those_who_listen(self):
+    def test_tables_fit_narrow_screens_and_keep_roles(self):
         lab = self.lab("--experiments", harness.ROOT / "experiments")
         for place, cell in TABLES.items():
             for dark in (False, True):
@@ -82,7 +83,7 @@ class Page(harness.Case):
                     self.assertGreater(page.get_by_role("table").get_by_role("cell").count(), 2)
                     page.context.close()
 
-    def test_every_room_is_reached_by_keyboard_and_every_control_has_a_name(self):
+    def test_rooms_by_keyboard_and_named_controls(self):
         lab = self.lab("--follow", "run.qlog")
         (lab.directory / "other.qlog").write_text("\x1e{}\n")
         (lab.directory / "run.qlog").write_text(TRACE)
@@ -98,7 +99,7 @@ class Page(harness.Case):
             page.context.close()
 
     def nameless(self, page):
-        """The controls in the accessibility tree that have no name."""
+        """Returns the controls in the accessibility tree without a name."""
         session = page.context.new_cdp_session(page)
         nodes = session.send("Accessibility.getFullAXTree")["nodes"]
         session.detach()
@@ -118,19 +119,19 @@ class Page(harness.Case):
             "60 min 00 s",
         ])
 
-    def test_it_says_so_when_the_lab_stops(self):
+    def test_stopped_lab_is_reported(self):
         lab = self.lab("--follow", "absent.qlog")
         page = self.view(lab, "live")
-        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        page.get_by_text("it does not exist yet: waiting for it").wait_for()
         self.assertEqual(page.get_by_role("alert").count(), 0)
         self.expected += ["ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_CONNECTION_RESET"]
         self.assertEqual(lab.stop(), 0)
         page.get_by_role("alert").filter(has_text="Start it again and open the address that it prints.").wait_for()
 
-    def test_it_says_so_while_the_lab_does_not_answer_and_goes_on_when_it_does(self):
+    def test_unresponsive_lab_is_reported_until_it_answers(self):
         lab = self.lab("--follow", "run.qlog")
         page = self.view(lab, "live")
-        page.get_by_text("it is not there: it is read as soon as it is").wait_for()
+        page.get_by_text("it does not exist yet: waiting for it").wait_for()
         os.kill(lab.pid, signal.SIGSTOP)
         page.get_by_role("alert").filter(has_text="The lab has stopped or cannot be reached").wait_for()
         self.expected += ["ERR_ABORTED"]
@@ -141,7 +142,7 @@ class Page(harness.Case):
 
 
 def sockets_of(pid):
-    """How many sockets a process has open, which may close some meanwhile."""
+    """Returns the number of open sockets of a process, which may close some meanwhile."""
     count = 0
     for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -160,7 +161,7 @@ class Refusals(harness.Case):
             (own, {}, 200),
             (f"{own}live/traces", {}, 200),
             (f"{own}live/traces", {"Origin": f"http://{here}"}, 200),
-            # DNS rebinding: another site's name that leads here.
+            # DNS rebinding: another site's name that resolves to this server.
             (own, {"Host": f"evil.example:{lab.port}"}, 421),
             (f"{own}live/traces", {"Host": "evil.example"}, 421),
             (f"{own}live/traces", {"Origin": "http://evil.example"}, 403),
@@ -176,8 +177,8 @@ class Refusals(harness.Case):
             self.assertEqual(answer.headers["Referrer-Policy"], "no-referrer")
             self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
 
-    def test_another_sites_page_can_neither_read_nor_start_anything(self):
-        """Even one that knows the address."""
+    def test_other_sites_can_neither_read_nor_start(self):
+        """Even if it knows the address."""
         lab = self.lab()
         (lab.directory / "run.qlog").write_text("\x1e{}\n")
         stranger = self.view(lab).context.new_page()
@@ -193,7 +194,7 @@ class Refusals(harness.Case):
             }""",
             lab.url,
         )
-        # What a browser sends without asking first cannot be kept from being sent, and has no effect.
+        # Requests without a preflight cannot be prevented, and have no effect.
         self.assertEqual(tried, ["rejected", "rejected", "rejected", "opaque"])
         self.assertEqual(json.loads(ask(lab, f"/{lab.secret}/live/traces").body)["followed"], [])
         framed = stranger.evaluate(
@@ -223,7 +224,7 @@ class Refusals(harness.Case):
             self.assertEqual(answer.status, expected, name)
         connection.close()
 
-    def test_idle_connections_of_strangers_keep_nobody_out(self):
+    def test_idle_connections_do_not_block_viewers(self):
         lab = self.lab("--follow", "run.qlog")
         (lab.directory / "run.qlog").write_text(TRACE)
         page = self.view(lab, "live")
@@ -231,11 +232,11 @@ class Refusals(harness.Case):
         for number in range(STRANGERS):
             stranger = socket.create_connection(("127.0.0.1", lab.port))
             self.addCleanup(stranger.close)
-            # Some say nothing, some begin a request that they do not end.
+            # Some send no data, some an incomplete request.
             if number % 2:
                 stranger.sendall(b"GET / HTTP/1.1\r\nHost: ")
-        # Well before those that it keeps run out of their time, which is 10 s.
-        harness.until("strangers are let go", lambda: sockets_of(lab.pid) < STRANGERS / 2, within=5)
+        # Well before the time limit of the kept ones, which is 10 s.
+        harness.until("idle connections are closed", lambda: sockets_of(lab.pid) < STRANGERS / 2, within=5)
         self.assertEqual(ask(lab, f"/{lab.secret}/").status, 200)
         self.view(lab, "live").locator('data[data-key="loss"]').wait_for(state="attached")
         self.assertEqual(page.evaluate("fetch('live/traces').then((answer) => answer.status)"), 200)
@@ -261,7 +262,7 @@ class Viewers(harness.Case):
                 with (lab.directory / f"{name}.qlog").open("a") as file:
                     file.write(TRACE[TRACE.rindex("\x1e"):].replace("0.5", "0.25").replace('"time":1', '"time":2'))
 
-    def test_a_hidden_room_or_tab_asks_for_nothing_and_goes_on_when_it_is_shown(self):
+    def test_hidden_room_or_tab_pauses(self):
         lab = self.lab("--follow", "run.qlog")
         trace = lab.directory / "run.qlog"
         trace.write_text(TRACE)
@@ -276,7 +277,7 @@ class Viewers(harness.Case):
             (lambda: page.evaluate(hide, True), lambda: page.evaluate(hide, False)),
         ]):
             leave()
-            # What was asked before has been answered.
+            # Earlier requests have been answered.
             page.wait_for_timeout(500)
             asked.clear()
             loss = 0.125 * (number + 1)
@@ -287,8 +288,8 @@ class Viewers(harness.Case):
             back()
             page.locator(shown(loss)).wait_for(state="attached")
 
-    def test_viewers_that_read_nothing_hold_up_nobody_and_cost_no_memory(self):
-        """The same demonstration is played without them and with them, after one that fills what the lab keeps for all."""
+    def test_unread_answers_delay_no_one_and_cost_no_memory(self):
+        """The same demonstration is played without and with them, after one that fills the common storage."""
         lab = self.lab()
         grown = []
         for run in (1, 2, 3):
@@ -297,17 +298,17 @@ class Viewers(harness.Case):
             self.assertEqual(json.loads(asked.body), {"id": run})
             events = f"/{lab.secret}/demonstration/runs/{run}/events"
             viewers = [self.slow(lab) for _ in range(SLOW if run == 3 else 0)]
-            # Before anything is told, and when everything is.
+            # Before anything is sent, and after everything is.
             for _ in range(2):
                 for viewer in viewers:
                     viewer.sendall(f"GET {events} HTTP/1.1\r\nHost: 127.0.0.1:{lab.port}\r\n\r\n".encode() * 100)
-                told = self.read(lab, events)
-            self.assertGreater(told, MEMORY / 2)
+                sent = self.read(lab, events)
+            self.assertGreater(sent, MEMORY / 2)
             grown.append(lab.memory() - before)
-        self.assertLess(grown[2] - grown[1], MEMORY, f"{told} bytes told, grown by {grown}")
+        self.assertLess(grown[2] - grown[1], MEMORY, f"{sent} bytes sent, grown by {grown}")
 
     def slow(self, lab):
-        """A connection whose answers are not read."""
+        """Returns a connection whose answers are not read."""
         viewer = socket.socket()
         self.addCleanup(viewer.close)
         viewer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -316,13 +317,13 @@ class Viewers(harness.Case):
 
     def read(self, lab, path):
         """Reads all events of a topic, as the page does; returns their bytes."""
-        told, seen = 0, {}
+        total, seen = 0, {}
         while (answer := ask(lab, path, **seen)).status == 200:
-            told += len(answer.body)
+            total += len(answer.body)
             last = json.loads(answer.body)["last"]
             seen = {} if last is None else {"Last_Event_ID": str(last)}
         self.assertEqual(answer.status, 204)
-        return told
+        return total
 
 
 if __name__ == "__main__":

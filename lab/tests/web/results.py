@@ -12,7 +12,7 @@ def records(name):
 
 
 def wait(page, condition, argument=None):
-    """Waits for a condition in the page, whose policy lets it evaluate nothing itself."""
+    """Waits for a condition in the page, whose policy allows no evaluation."""
     harness.until(condition, lambda: page.evaluate(condition, argument))
 
 
@@ -35,7 +35,7 @@ class Results(harness.Case):
         wait(page, "document.querySelectorAll('#results-all > .wide tbody tr').length < 5")
         self.assertIn("experiments/arq/fig6", page.inner_text("#results-all > .wide"))
 
-    def test_the_list_is_filtered_by_verdict_and_ordered_and_the_address_says_so(self):
+    def test_filter_and_order_are_in_the_address(self):
         page = self.view_results("results")
         page.wait_for_selector("#results-all tbody tr")
         table = page.locator("#results-all > .wide")
@@ -51,14 +51,14 @@ class Results(harness.Case):
         self.assertLess(len(expected), len(given))
         claims = page.locator("#results-all > div:nth-child(2) tbody td:nth-child(4)").all_inner_texts()
         self.assertEqual(set(claims), {"not reproduced"})
-        # The greatest number first, and pressed again the least, by the keyboard; the focus stays.
+        # Descending, and after a second press ascending, by the keyboard; the focus stays.
         for press, order in [("Enter", "descending"), (" ", "ascending")]:
             head.get_by_role("button").press(press)
             self.assertEqual(head.get_attribute("aria-sort"), order)
             self.assertEqual(counts(3), sorted(counts(3), reverse=order == "descending"))
             self.assertGreater(len(set(counts(3))), 1)
             self.assertEqual(page.evaluate("document.activeElement.textContent"), "reproduced")
-        # The address leads to the same list, also by way of an experiment.
+        # The address shows the same list, also via an experiment.
         seen = table.inner_text()
         page.reload()
         page.wait_for_selector("#results-all tbody tr")
@@ -68,7 +68,7 @@ class Results(harness.Case):
         table.wait_for()
         self.assertEqual(table.inner_text(), seen)
         self.assertEqual(page.url.split("#")[1], "results?verdict=not&sort=reproduced")
-        # Numbers in texts count as numbers.
+        # Numbers in texts are ordered as numbers.
         page.select_option("#results-verdict", "")
         table.get_by_role("button", name="Experiment").click()
         names = table.locator("tbody td:first-child a").all_inner_texts()
@@ -120,11 +120,11 @@ class Results(harness.Case):
         self.assertGreater(len(expected), 0)
         self.shot(page, "results-400-dark")
 
-    def test_what_is_not_there_is_said(self):
+    def test_unknown_experiment_is_reported(self):
         self.expected.append("404 (Not Found)")
         page = self.view_results("results/experiments/..%2F..%2Fetc")
         page.wait_for_selector("#results-one .bad")
-        self.assertIn("there is no plan", page.inner_text("#results-one"))
+        self.assertIn("unknown plan", page.inner_text("#results-one"))
 
 
 if __name__ == "__main__":

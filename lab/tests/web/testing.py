@@ -1,4 +1,4 @@
-"""The room Testing: plans are made, run, stopped, gone on with and opened, and the page's numbers are those of the records."""
+"""The room Testing: plans are made, run, stopped, continued and opened, and the page's numbers are those of the records."""
 
 import json
 import math
@@ -32,7 +32,7 @@ values = ["5%"]
 
 
 def digits(number):
-    """A number as the page shows it."""
+    """Returns a number as the page shows it."""
     return float(f"{number:.4g}")
 
 
@@ -41,7 +41,7 @@ def records(lab, name):
 
 
 def wait(page, condition, argument=None):
-    """Waits for a condition in the page, whose policy lets it evaluate nothing itself."""
+    """Waits for a condition in the page, whose policy allows no evaluation."""
     harness.until(condition, lambda: page.evaluate(condition, argument))
 
 
@@ -51,12 +51,12 @@ def wait_stage(page, stage):
 
 #: Seconds within which a run of a few cases over links ends, each of which may be tried three times.
 LONG = 300
-#: How often cases that this machine was too busy for are tried again.
+#: The number of further attempts at cases for which this machine was too busy.
 GOES = 4
 
 
 def wait_ended(page, before):
-    """Waits for the end of a run over links that adds to so many records; returns whether every case has a valid run."""
+    """Waits for the end of a run over links with more than this number of records; returns whether every case has a valid run."""
     ended = r"""(before) => {
         const stage = document.querySelector("#run-stage");
         const records = Number(/(\d+) records? in/.exec(stage.textContent)?.[1]);
@@ -65,24 +65,24 @@ def wait_ended(page, before):
     harness.until("the end of the run", lambda: page.evaluate(ended, before), LONG)
     if page.get_attribute("#run-stage", "data-stage") == "done":
         return True
-    assert "cases are without a valid run" in page.inner_text("#run-stage"), page.inner_text("#run")
+    assert "cases without a valid run" in page.inner_text("#run-stage"), page.inner_text("#run")
     return False
 
 
 def finished(all, peer):
-    """The seconds of a peer's cases, and how many others ended otherwise: a failure that was tried again does not count."""
+    """Returns the seconds of a peer's cases, and the number of other endings: a repeated failure does not count."""
     valid = [record for record in all if not record["verdict"]["reasons"] and record["case"]["peer"] == peer]
     last = {record["id"]: record["ending"] for record in valid}.values()
     seconds = [ending["seconds"] for ending in last if ending["end"] == "finished"]
     return seconds, len(last) - len(seconds)
 
 
-#: Where runs have their files, beside the directory for temporary ones.
+#: The directories of runs' files, in addition to the temporary directory.
 MEMORY = pathlib.Path("/dev/shm")
 
 
 def of_runs(directory):
-    """The directories of runs that no process holds."""
+    """Returns the unlocked directories of runs."""
     locks = pathlib.Path("/proc/locks").read_text()
     found = set()
     for run in directory.glob("downpour-lab-*"):
@@ -115,7 +115,7 @@ class Testing(harness.Case):
         wait_stage(page, "done")
         all = records(lab, "lab-results/my/three")
         self.assertEqual(len(all), 27)
-        systems, points = ["auto", "auto, told", "arq"], ["0%", "2%", "5%"]
+        systems, points = ["auto", "auto, fixed rate", "arq"], ["0%", "2%", "5%"]
         wait(page, "document.querySelectorAll('.sweep tbody td .runs').length === 9")
         rows = page.query_selector_all(".sweep tbody tr")
         self.assertEqual([row.query_selector("th").inner_text() for row in rows], systems)
@@ -153,7 +153,7 @@ class Testing(harness.Case):
         self.assertIn((whole["id"], whole["date"]), [(record["id"], record["date"]) for record in records(lab, "lab-results/my/three")])
         self.assertEqual((whole["case"]["series"], whole["case"]["point"]), ("arq", "5%"))
 
-    def test_stop_reload_and_go_on(self):
+    def test_stop_reload_and_continue(self):
         lab = self.lab()
         page = self.view(lab, "testing")
         self.start(page, PLAN)
@@ -170,7 +170,7 @@ class Testing(harness.Case):
         before = records(lab, "lab-results/long/one")
         self.assertLess(len(before), 400)
         page.fill("#run-jobs", "2")
-        page.click("#run button:text-is('Go on')")
+        page.click("#run button:text-is('Continue')")
         wait_stage(page, "done")
         after = records(lab, "lab-results/long/one")
         self.assertEqual(after[: len(before)], before)
@@ -191,30 +191,30 @@ class Testing(harness.Case):
         page = self.view(next, "testing")
         page.click("#plan-running a:text-is('lab-results/long/one')")
         wait_stage(page, "running")
-        self.assertRegex(page.inner_text("#run-stage"), r"^Process \d+ runs it, which this lab has not started")
-        self.assertTrue(page.is_hidden("#run button:text-is('Go on')"))
+        self.assertRegex(page.inner_text("#run-stage"), r"^Running in process \d+, which this lab did not start")
+        self.assertTrue(page.is_hidden("#run button:text-is('Continue')"))
         self.shot(page, "testing-outlived")
         page.click("#run button:text-is('Stop')")
         wait_stage(page, "partial")
         after = records(lab, "lab-results/long/one")
         self.assertEqual(after[: len(before)], before)
         self.assertTrue(len(before) < len(after) < 5000, (len(before), len(after)))
-        # And it is this lab's to go on with.
-        page.click("#run button:text-is('Go on')")
+        # This lab can continue it.
+        page.click("#run button:text-is('Continue')")
         wait_stage(page, "running")
         page.click("#run button:text-is('Stop')")
         wait_stage(page, "partial")
         all = records(lab, "lab-results/long/one")
         self.assertEqual(len({record["id"] for record in all}), len(all))
 
-    def test_a_killed_run_a_corrupt_record_and_a_missing_directory_lose_nothing(self):
+    def test_killed_run_corrupt_record_and_missing_directory(self):
         self.expected += ["409 (Conflict)", "500 (Internal Server Error)"]
         lab = self.lab()
         (lab.directory / "lab-results").write_text("no directory")
         page = self.view(lab, "testing")
         self.start(page, PLAN)
         page.wait_for_selector("#plan-check.bad")
-        self.assertRegex(page.inner_text("#plan-check"), r"^cannot put results into lab-results: .*; start downpour-lab web in a directory that you may write to$")
+        self.assertRegex(page.inner_text("#plan-check"), r"^cannot write results to lab-results: .*; start downpour-lab web in a writable directory$")
         (lab.directory / "lab-results").unlink()
         # Two browsers at once: one of them starts it.
         other = self.view(lab, "testing")
@@ -228,7 +228,7 @@ class Testing(harness.Case):
             page = other
         name = "lab-results/long/one"
         wait(page, r"Number(/(\d+) of 400 cases/.exec(document.querySelector('#run-stage')?.textContent)?.[1]) >= 3")
-        # What cannot be shown any more can still be stopped.
+        # A run with unreadable results can still be stopped.
         results = lab.directory / name / "results.jsonl"
         with results.open("a") as file:
             file.write("garbage\n")
@@ -237,21 +237,21 @@ class Testing(harness.Case):
         harness.until("the run ends", lambda: not lab.children())
         results.write_text("".join(line for line in results.read_text().splitlines(keepends=True) if line != "garbage\n"))
         wait_stage(page, "partial")
-        page.click("#run button:text-is('Go on')")
+        page.click("#run button:text-is('Continue')")
         wait_stage(page, "running")
         (run,) = harness.until("it runs", lab.children)
         os.kill(run, signal.SIGKILL)
         wait_stage(page, "failed")
-        self.assertTrue(page.inner_text("#run-stage").startswith("It was killed. What it had stored is kept"))
+        self.assertTrue(page.inner_text("#run-stage").startswith("Killed. Stored records are kept"))
         whole = (lab.directory / name / "results.jsonl").read_text()
         lines = whole.splitlines(keepends=True)
         (lab.directory / name / "results.jsonl").write_text("".join([*lines[:1], "garbage\n", *lines[1:]]))
         page.wait_for_selector("#run p.bad:has-text('results.jsonl:2: ')")
-        self.assertIn("mend that line or take it out", page.inner_text("#run"))
-        # Somebody else has changed the records by now.
+        self.assertIn("correct or remove the line", page.inner_text("#run"))
+        # Another program has changed the records meanwhile.
         (lab.directory / name / "results.jsonl").write_text(whole)
         wait_stage(page, "partial")
-        page.click("#run button:text-is('Go on')")
+        page.click("#run button:text-is('Continue')")
         wait_stage(page, "running")
         page.click("#run button:text-is('Stop')")
         wait_stage(page, "partial")
@@ -282,14 +282,14 @@ class Testing(harness.Case):
         for box in boxes:
             self.assertEqual("needs " in box.inner_text(), box.query_selector("input").is_disabled(), box.inner_text())
         page.wait_for_selector("#plan-check.good")
-        self.assertRegex(page.inner_text("#plan-check"), r"^\d+ runs, at least [\d.]+ .+, at most [\d.]+ .+, if every run goes on to its cap\.$")
+        self.assertRegex(page.inner_text("#plan-check"), r"^\d+ runs, at least [\d.]+ .+, at most [\d.]+ .+, if every run lasts to its cap\.$")
         self.shot(page, "testing-links")
 
-    def test_real_programs_are_run_stopped_and_gone_on_with(self):
+    def test_real_programs_are_run_stopped_and_continued(self):
         """downpour, the kernel's TCP and a copier over emulated links, whose numbers are those of the records."""
         peers = ["tcp-cubic", "downpour-auto", "scp-cubic"]
         scratch = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        there = of_runs(MEMORY)
+        existing = of_runs(MEMORY)
         lab = self.lab(environment={"TMPDIR": str(scratch)})
         page = self.view(lab, "testing")
         page.check("input[value=links]")
@@ -310,10 +310,10 @@ class Testing(harness.Case):
         before = records(lab, name)
         self.assertTrue(0 < len(before) < 9, len(before))
         self.assertEqual(lab.children(), [])
-        here = [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.directory)]
-        self.assertEqual(here, [str(lab.pid)], "only the lab is left")
-        self.assertEqual((list(scratch.glob("downpour-lab-*")), of_runs(MEMORY) - there), ([], set()))
-        all = self.run_to_the_end(lab, page, name, "Go on", peers)
+        running = [process.name for process in pathlib.Path("/proc").glob("[0-9]*") if self.is_in(process, lab.directory)]
+        self.assertEqual(running, [str(lab.pid)], "only the lab is left")
+        self.assertEqual((list(scratch.glob("downpour-lab-*")), of_runs(MEMORY) - existing), ([], set()))
+        all = self.run_to_the_end(lab, page, name, "Continue", peers)
         self.assertEqual(all[: len(before)], before)
         self.numbers_are_those_of(page, all, peers, 3)
         page.fill("#run-more", "1")
@@ -330,7 +330,7 @@ class Testing(harness.Case):
             return False
 
     def run_to_the_end(self, lab, page, name, first, peers):
-        """Goes on until every case has a valid run, or at least one of each peer; returns all records."""
+        """Continues until every case has a valid run, or at least one of each peer; returns all records."""
         button = first
         for _ in range(GOES):
             before = len(records(lab, name))
@@ -340,12 +340,12 @@ class Testing(harness.Case):
             lacking = [peer for peer in peers if len(finished(all, peer)[0]) == 0]
             if is_whole or not lacking:
                 break
-            button = "Go on"
-        self.assertEqual(lacking, [], f"this machine was too busy for a valid run of these, {GOES} times: nothing can be compared")
+            button = "Continue"
+        self.assertEqual(lacking, [], f"this machine was too busy for a valid run of these, {GOES} times: no comparison is possible")
         return all
 
     def numbers_are_those_of(self, page, all, peers, repeats):
-        """The table has the records' numbers, and each run in the list its verdict."""
+        """Asserts that the table has the records' numbers, and each run in the list its verdict."""
         for peer in peers:
             seconds, others = finished(all, peer)
             wait(page, f"document.querySelector('.sweep tbody tr:nth-child({peers.index(peer) + 1}) .runs')?.textContent === '{len(seconds)}/{repeats}'")
@@ -358,7 +358,7 @@ class Testing(harness.Case):
                 half = T[len(seconds) - 1] * deviation / math.sqrt(len(seconds))
                 self.assertAlmostEqual(of("deviation"), deviation, delta=1e-3 * deviation + 1e-9)
                 self.assertAlmostEqual(of("interval"), half, delta=1e-3 * half + 1e-9)
-            # In the median those that did not finish are the longest.
+            # In the median unfinished runs are the longest.
             median = statistics.median(seconds + [math.inf] * others)
             if median < math.inf:
                 self.assertEqual(of("median"), digits(median), peer)
@@ -385,7 +385,7 @@ class Testing(harness.Case):
         row = next(row for row in page.query_selector_all(".sweep:first-child tbody tr") if row.query_selector("th").inner_text() == "lt-tcp")
         cell = row.query_selector_all("td")[2]
         self.assertEqual(float(cell.query_selector(".mean").inner_text()), digits(statistics.fmean(seconds)))
-        self.assertTrue(page.is_hidden("text=Go on"), "stored experiments stay as they are")
+        self.assertTrue(page.is_hidden("text=Continue"), "stored experiments are read-only")
         page.click("text=Edit its plan")
         wait(page, "document.querySelector('#plan-text').value.includes('profiles/table')")
         wait(page, "/\\d+ runs/.test(document.querySelector('#plan-check').textContent)")

@@ -1,7 +1,7 @@
-//! `cargo xtask figures`: every figure and table in `experiments/` again, and the verdicts on them.
+//! `cargo xtask figures`: runs every figure and table in `experiments/`, and judges them.
 //!
-//! Plans are run in the order of what disturbs them: what is simulated first, which nothing disturbs, then codes, which
-//! are timed alone, then links, which need a quiet machine. Stopped at any time, the same command goes on where it was.
+//! Plans run in the order of their sensitivity to load: simulated ones, then codes, which are timed alone, then links,
+//! which need a quiet machine. After a stop, the same command resumes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ use crate::root;
 
 /// The table of all verdicts.
 const TABLE: &str = "experiments/VERDICTS.md";
-/// What stands above it.
+/// The text above the table.
 const ABOVE: &str = "# Verdicts
 
 Written by `cargo xtask figures` from the results and the `verdict.toml` beside them; [README.md](README.md) says how to read
@@ -30,31 +30,31 @@ is as claimed. *In kind*: every order and direction is as claimed, and a number 
 
 ";
 
-/// What `figures` understands.
+/// The options of `figures`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// Only plans whose name contains one of these: arq, lt-tcp/table2-1
+    /// Run only plans whose name contains one of these: arq, lt-tcp/table2-1
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Also measure again what another build of downpour has measured
+    /// Also repeat measurements of another build of downpour
     #[arg(long)]
     stale: bool,
     /// Measure the first run at each point only, into the target directory, and compare the verdicts with the stored
     /// ones
     #[arg(long)]
     quick: bool,
-    /// List the plans, how many cases are left of each, and how long they take
+    /// List the plans, with the remaining cases and time of each
     #[arg(long)]
     list: bool,
-    /// Only draw and judge what is there
+    /// Only draw and judge existing results
     #[arg(long, conflicts_with_all = ["stale", "quick", "list"])]
     draw: bool,
-    /// Runs side by side over links [default: twice the number of cores]
+    /// Number of parallel runs over links [default: twice the number of cores]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
 }
 
-/// What a plan measures, in the order in which plans are run.
+/// The kinds of plans, in the order of runs.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Kind {
     Simulated,
@@ -62,7 +62,7 @@ enum Kind {
     Links,
 }
 
-/// A plan and where its results belong.
+/// A plan and the directory of its results.
 struct Figure {
     kind: Kind,
     name: String,
@@ -73,9 +73,9 @@ struct Figure {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let figures = figures(&options.names, options.quick)?;
     if figures.is_empty() {
-        return Err(Failure::new("no plan in experiments/ has such a name"));
+        return Err(Failure::new("no plan in experiments/ matches these names"));
     }
-    // The program is measured, and must be of the same sources.
+    // The measured program must be of the same sources.
     if !options.draw && figures.iter().any(|figure| figure.kind == Kind::Links) {
         tools::build(tools::root(), "downpour-cli", "downpour")?;
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         for (number, figure) in (1..).zip(&figures) {
             println!("{number} of {}: {}: {}", figures.len(), figure.name, left(&lab, figure, options)?);
             if !options.list {
-                // Others may still succeed, and the verdict says what is not measured.
+                // Others may still succeed, and the verdict lists missing measurements.
                 if let Err(failure) = tools::run(&mut measure(&lab, figure, options)) {
                     eprintln!("xtask: {failure}");
                 }
@@ -102,7 +102,7 @@ fn figures(names: &[String], is_quick: bool) -> Result<Vec<Figure>, Failure> {
     for plan in tools::files(&directory, Some("toml"))? {
         let Ok(path) = plan.strip_prefix(&directory) else { continue };
         let name = path.with_extension("").display().to_string();
-        // Plans lie in the directories of documents, their copies and verdicts one deeper.
+        // Plans are in the directories of documents, their copies and verdicts one level deeper.
         if path.components().count() != 2 || !is_plan(&plan)? {
             continue;
         }
@@ -116,7 +116,7 @@ fn figures(names: &[String], is_quick: bool) -> Result<Vec<Figure>, Failure> {
     Ok(figures)
 }
 
-/// Whether a file is a plan, and no topology.
+/// Returns whether a file is a plan, and not a topology.
 fn is_plan(file: &Path) -> Result<bool, Failure> {
     let text = fs::read_to_string(file).map_err(Failure::at(file.display()))?;
     Ok(text.lines().any(|line| line.trim() == "[[sweep]]"))
@@ -143,15 +143,15 @@ fn measure(lab: &Path, figure: &Figure, options: &Options) -> Command {
     command
 }
 
-/// Returns what the last line of a dry run says.
+/// Returns the last line of a dry run.
 fn left(lab: &Path, figure: &Figure, options: &Options) -> Result<String, Failure> {
     let mut command = measure(lab, figure, options);
     let output = command.arg("--dry-run").stderr(Stdio::null()).output().map_err(Failure::at(lab.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().last().unwrap_or("cannot be run here").trim().to_owned())
+    Ok(text.lines().last().unwrap_or("cannot run on this machine").trim().to_owned())
 }
 
-/// Draws what there is, and judges it.
+/// Draws and judges the results.
 fn judge(lab: &Path, figures: &[Figure], options: &Options) -> Result<(), Failure> {
     let has_results = |figure: &&Figure| has_records(&figure.results);
     let has_new = |figure: &&Figure| figure.results.join(RECORDS).exists();
@@ -174,7 +174,7 @@ fn judge(lab: &Path, figures: &[Figure], options: &Options) -> Result<(), Failur
     let output = Command::new(lab).arg("verdicts").args(&directories).stderr(Stdio::inherit()).output();
     let output = output.map_err(Failure::at(lab.display()))?;
     if !output.status.success() {
-        return Err(Failure::new("the verdicts cannot be read"));
+        return Err(Failure::new("cannot read the verdicts"));
     }
     let table = String::from_utf8(output.stdout).map_err(Failure::new)?;
     let path = root().join(TABLE);
@@ -190,15 +190,15 @@ fn compare(now: &str, stored: &str) -> Result<(), Failure> {
     let compared = || now.iter().filter_map(|(claim, verdict)| Some((claim, verdict, stored.get(claim)?)));
     let differ = || compared().filter(|(_, now, stored)| now != stored);
     for ((item, claim), now, stored) in differ() {
-        println!("{item}: {now} here, {stored} as stored: {claim}");
+        println!("{item}: now {now}, stored {stored}: {claim}");
     }
-    println!("{} of {} verdicts are the stored ones", compared().count() - differ().count(), compared().count());
+    println!("{} of {} verdicts equal the stored ones", compared().count() - differ().count(), compared().count());
     Ok(())
 }
 
 /// Returns the verdicts of a table by their items and claims, without reasons.
 fn verdicts(table: &str) -> BTreeMap<(String, String), String> {
-    // The headlines are among them.
+    // These include the headlines.
     let all = table.split_once("## All claims").map_or(table, |(_, all)| all);
     let rows = all.lines().filter_map(|line| line.strip_prefix("| [")?.strip_suffix(" |"));
     let row = |row: &str| {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts_are_compared_by_item_and_claim() {
+    fn verdicts_by_item_and_claim() {
         let table = "| item | claim | system | measured | verdict |\n|---|---|---|---|---|\n\
             | [arq 1](arq/fig1/verdict.toml) | It grows. | arq | 3 s | reproduced |\n\
             | [arq 2](arq/fig2/verdict.toml), older build | It falls. | arq | 4 s | not reproduced: it rises |\n";
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_is_found_once() {
+    fn figures_finds_every_plan_once() {
         let names: Vec<String> = figures(&[], false).expect("plans").into_iter().map(|figure| figure.name).collect();
         assert!(names.iter().any(|name| name == "arq/fig3") && names.iter().any(|name| name == "neighbours/cubic"));
         assert!(names.iter().all(|name| !name.ends_with("plan") && !name.ends_with("verdict")), "{names:?}");

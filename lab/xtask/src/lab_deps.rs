@@ -1,5 +1,5 @@
-//! `cargo xtask lab-deps`: what `downpour-lab` measures beside downpour, as far as Debian has it, and the two senders
-//! that are built from sources of our own.
+//! `cargo xtask lab-deps`: installs the programs that `downpour-lab` compares with downpour, as far as Debian has them,
+//! and builds two senders from our own sources.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// What shows that a Debian package is there: a program, or a header; and the package.
+/// The file that shows the presence of a Debian package, a program or a header, and the package.
 const PACKAGES: [(&str, &str); 12] = [
     ("iperf3", "iperf3"),
     ("kcptun-client", "kcptun"),
@@ -24,15 +24,15 @@ const PACKAGES: [(&str, &str); 12] = [
     ("/usr/include/udt/udt.h", "libudt-dev"),
 ];
 
-/// Senders of files that are built here: their source below `peers`, and the library they lean on.
+/// The built senders: their source below `peers`, and their library.
 const BUILT: [(&str, &str, &str); 2] = [("lab-norm", "norm.cpp", "-lnorm"), ("lab-udt", "udt.cpp", "-ludt")];
 
-/// Installs what is missing, and builds.
+/// Installs missing packages, and builds the senders.
 pub(crate) fn run() -> Result<(), Failure> {
     let missing: Vec<&str> =
-        PACKAGES.into_iter().filter(|(sign, _)| !is_there(sign)).map(|(_, package)| package).collect();
+        PACKAGES.into_iter().filter(|(sign, _)| !is_installed(sign)).map(|(_, package)| package).collect();
     if missing.is_empty() {
-        println!("Every package is there.");
+        println!("All packages are installed.");
     } else {
         install(&missing)?;
     }
@@ -42,21 +42,21 @@ pub(crate) fn run() -> Result<(), Failure> {
             "hysteria is not in Debian: put the program of https://github.com/apernet/hysteria/releases into PATH."
         );
     }
-    println!("`downpour-lab peers` tells what can be measured.");
+    println!("Run `downpour-lab peers` to list the measurable programs.");
     Ok(())
 }
 
-fn is_there(sign: &str) -> bool {
+fn is_installed(sign: &str) -> bool {
     if sign.starts_with('/') { Path::new(sign).exists() } else { tools::find(sign).is_some() }
 }
 
-/// By apt-get, where that is there and this user may.
+/// Installs with apt-get, if it exists and the user may.
 fn install(packages: &[&str]) -> Result<(), Failure> {
     let arguments = [&["install", "--yes", "--no-install-recommends"], packages].concat();
     let line = format!("apt-get {}", arguments.join(" "));
     let why = match tools::find("apt-get") {
-        None => "there is no apt-get here; on Debian",
-        Some(_) if !rustix::process::geteuid().is_root() => "only an administrator may install packages",
+        None => "apt-get not found; on Debian",
+        Some(_) if !rustix::process::geteuid().is_root() => "only root can install packages",
         Some(program) => {
             println!("{line}");
             return tools::run(Command::new(program).args(&arguments).env("DEBIAN_FRONTEND", "noninteractive"));
@@ -65,7 +65,7 @@ fn install(packages: &[&str]) -> Result<(), Failure> {
     Err(Failure::new(format_args!("missing: {}; {why}: {line}", packages.join(", "))))
 }
 
-/// Into the directory of cargo's target directory where the lab looks.
+/// Builds into the directory below cargo's target directory that the lab searches.
 fn build() -> Result<(), Failure> {
     let directory = tools::target()?.join("lab-deps");
     fs::create_dir_all(&directory).map_err(Failure::at(directory.display()))?;

@@ -27,11 +27,11 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Check what must hold before a commit: format, types of the page's scripts, lints, dependencies, documentation
+    /// Run all checks for a commit: format, types of the page's scripts, lints, dependencies, documentation
     Check,
-    /// Run the tests of the page in a browser, which they start themselves
+    /// Run the tests of the page in a browser, which they start
     TestWeb {
-        /// Tests, as MODULE.CLASS.TEST, where not all
+        /// Tests, as MODULE.CLASS.TEST [default: all]
         arguments: Vec<OsString>,
     },
     /// Measure speed, memory and failure rates of the erasure codes against their targets
@@ -40,7 +40,7 @@ enum Command {
     /// Measure the figures and tables of the documents, draw them, and judge their claims
     #[cfg(target_os = "linux")]
     Figures(figures::Options),
-    /// Install and build the programs that `downpour-lab` measures beside downpour (Debian; as root)
+    /// Install and build the programs that `downpour-lab` compares with downpour (Debian; as root)
     LabDeps,
 }
 
@@ -79,7 +79,7 @@ fn root() -> PathBuf {
     tools::root().join("lab")
 }
 
-/// Builds the program downpour-lab for speed and returns where it is.
+/// Builds downpour-lab with optimisation and returns its path.
 #[cfg(target_os = "linux")]
 fn build_lab() -> Result<PathBuf, Failure> {
     tools::build(&root(), "lab", "downpour-lab")

@@ -6,19 +6,19 @@ use std::process::Command;
 use xtask::failure::Failure;
 use xtask::tools;
 
-/// The scripts, and the settings by which they are checked, here and in editors.
+/// The scripts, and their settings, also for editors.
 const SETTINGS: &str = "src/web/page/jsconfig.json";
 /// The compiler in npm's registry, and its version.
 const COMPILER: (&str, &str) = ("typescript", "7.0.2");
 
-/// Checks them. Where the compiler is not here and cannot be had, that is an error if `CI` is `true`, unless `NO_NPM`
-/// says that this machine can get nothing from npm; elsewhere it says so.
+/// Checks the scripts. If the compiler cannot be installed, that is a notice, or an error if `CI` is `true` and
+/// `NO_NPM` is not set.
 pub(crate) fn check() -> Result<(), Failure> {
     let directory = tools::target()?.join("typescript");
     let compiler = directory.join("node_modules").join(".bin").join("tsc");
     if !is_current(&compiler) {
         let Some(npm) = tools::find("npm") else {
-            return not_run("there is no npm here (on Debian: apt-get install --no-install-recommends npm)".to_owned());
+            return not_run("npm not found (on Debian: apt-get install --no-install-recommends npm)".to_owned());
         };
         let (name, version) = COMPILER;
         let mut install = Command::new(npm);
@@ -33,13 +33,13 @@ pub(crate) fn check() -> Result<(), Failure> {
         ]);
         install.arg(&directory).arg(format!("{name}@{version}"));
         if tools::run(&mut install).is_err() || !is_current(&compiler) {
-            return not_run(format!("npm cannot install {name} {version} here"));
+            return not_run(format!("npm cannot install {name} {version}"));
         }
     }
     tools::run(Command::new(compiler).arg("--project").arg(SETTINGS).current_dir(crate::root()))
 }
 
-/// Says why they are not checked, or fails where they have to be.
+/// Reports why the scripts are not checked, or fails if they must be.
 fn not_run(why: String) -> Result<(), Failure> {
     let is_true = |name| std::env::var_os(name).is_some_and(|value| value == "true");
     if is_true("CI") && !is_true("NO_NPM") {
@@ -49,8 +49,8 @@ fn not_run(why: String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the compiler is there, runs, and has the version that is wanted.
+/// Returns whether the compiler exists, runs, and has the required version.
 fn is_current(compiler: &Path) -> bool {
-    let told = Command::new(compiler).arg("--version").output();
-    told.is_ok_and(|told| told.stdout.trim_ascii_end().ends_with(COMPILER.1.as_bytes()))
+    let output = Command::new(compiler).arg("--version").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii_end().ends_with(COMPILER.1.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask test-web`: the tests of the lab's page, in a real browser, which they start themselves.
+//! `cargo xtask test-web`: the tests of the lab's page, in a real browser, which they start.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -10,16 +10,16 @@ use crate::root;
 
 /// The tests, and the program that runs them.
 const DIRECTORY: &str = "tests/web";
-/// What Python has to have.
+/// The required Python packages.
 const REQUIREMENTS: &str = "lab/tests/web/requirements.txt";
 
-/// Runs them; an error that names what is missing where something is.
+/// Runs the tests; the error names a missing requirement.
 pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
     let python = tools::find("python3").ok_or_else(|| {
-        Failure::new("there is no python3 here (3.9 or later; on Debian: apt-get install python3 python3-venv)")
+        Failure::new("python3 not found (3.9 or later; on Debian: apt-get install python3 python3-venv)")
     })?;
     let chromium = tools::find("chromium").ok_or_else(|| {
-        Failure::new("there is no chromium here: on Debian, apt-get install --no-install-recommends chromium")
+        Failure::new("chromium not found: on Debian, apt-get install --no-install-recommends chromium")
     })?;
     if !tools::answers(Command::new(&python).args(["-c", "import playwright.sync_api, zstandard"])) {
         return Err(Failure::new(format_args!(
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
         )));
     }
     tools::run(tools::cargo(&root()).args(["build", "--workspace", "--bin", "downpour-lab"]))?;
-    // Of the whole workspace, since cargo would build the dependencies anew with the features of a single package.
+    // The full workspace, since cargo would rebuild the dependencies with the features of a single package.
     tools::run(tools::cargo(tools::root()).args(["build", "--workspace", "--bin", "downpour"]))?;
     let mut tests = Command::new(python);
     tests.arg("-B").arg(root().join(DIRECTORY).join("harness.py")).args(arguments);

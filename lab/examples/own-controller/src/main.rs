@@ -1,4 +1,4 @@
-//! A congestion controller from outside the engine, and a `downpour` and a lab that know it by name: `own-controller
+//! A congestion controller from outside the engine, and a `downpour` and a lab in which it has a name: `own-controller
 //! send --set congestion=mine FILE` over sockets, `own-controller lab simulate --set congestion=mine:beta=0.7` in the
 //! simulator, and over emulated links the peer "downpour-auto congestion=mine" of a plan, `own-controller lab run
 //! PLAN.toml`.
@@ -18,7 +18,7 @@ use transport::{Rate, Time};
 /// section 4.3): steadier than Reno, and no faster.
 #[derive(Clone, Debug, PartialEq)]
 struct MineConfig {
-    /// What a congestion event leaves of the window.
+    /// The factor of the window after a congestion event.
     beta: f64,
 }
 
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
     // beta: 0.7 })`.
     let names = AlgorithmRegistry::default().with_controller::<MineConfig>().expect("no controller has this name");
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    // The lab is asked for by the first argument, and starts itself again under its own name.
+    // The first argument selects the lab, which starts itself again under its own name.
     let is_lab = |name: &OsString| Path::new(name).ends_with("lab") || Path::new(name).ends_with(lab::NAME);
     match arguments.iter().take(2).position(is_lab) {
         Some(at) => lab::main(arguments.drain(at..), Downpour::This, names),

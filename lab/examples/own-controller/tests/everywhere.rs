@@ -15,14 +15,14 @@ fn own<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
-/// What it said on stdout, if it ended well.
+/// Returns the stdout of a successful program.
 #[track_caller]
-fn said(output: &Output) -> String {
+fn successful_stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The records of a trace that say where the path stands.
+/// Returns the metrics records of a trace.
 fn metrics(trace: &Path) -> Vec<Value> {
     let text = fs::read_to_string(trace).expect("a trace");
     let records = text.split('\u{1e}').filter(|record| !record.trim().is_empty());
@@ -30,7 +30,7 @@ fn metrics(trace: &Path) -> Vec<Value> {
     records.filter(|record| record["name"] == "recovery:metrics_updated").map(|record| record["data"].clone()).collect()
 }
 
-/// All of the trace is of `mine`, whose window has grown in it.
+/// Asserts that the trace is of `mine`, and that its window has grown.
 #[track_caller]
 fn is_mine(trace: &Path) {
     let metrics = metrics(trace);
@@ -40,14 +40,14 @@ fn is_mine(trace: &Path) {
     assert!(window(&metrics[0]) < metrics.iter().map(window).max().expect("some"), "{:?}", metrics[0]);
 }
 
-/// A file whose bytes are all of its own.
+/// Creates a file with distinct content.
 fn file(path: &Path, length: usize) -> Vec<u8> {
     let bytes: Vec<u8> = (0_u32..).flat_map(|n| n.wrapping_mul(0x9E37_79B9).to_le_bytes()).take(length).collect();
     fs::write(path, &bytes).expect("room for a file");
     bytes
 }
 
-/// Ends with the test.
+/// A process that is killed with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -58,37 +58,37 @@ impl Drop for Running {
 }
 
 #[test]
-fn over_sockets() {
-    let here = tempfile::tempdir().expect("a directory");
-    let at = |name: &str| here.path().join(name);
+fn custom_controller_over_sockets() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
     let bytes = file(&at("data"), 3_000_000);
     let mut receiver = own(["recv", "--json", "--yes", "--listen", "127.0.0.1:0", "--ticket-file"]);
     receiver.arg(at("ticket")).arg("--into").arg(at("into")).stdout(Stdio::piped());
     let mut receiver = Running(receiver.spawn().expect("the program starts"));
-    // The ticket is written before the first line is.
+    // The ticket is written before the first line.
     let mut lines = BufReader::new(receiver.0.stdout.take().expect("it is piped"));
     lines.read_line(&mut String::new()).expect("a line");
     let mut sender = own(["send", "--quiet", "--to", "--set", "congestion=mine:beta=0.7", "--qlog"]);
     sender.arg(at("trace")).arg("--ticket-file").arg(at("ticket")).arg(at("data"));
-    said(&sender.output().expect("the program starts"));
+    successful_stdout(&sender.output().expect("the program starts"));
     assert!(receiver.0.wait().expect("it is ours").success());
     assert!(fs::read(at("into/data")).expect("it arrived") == bytes);
     is_mine(&at("trace"));
 }
 
 #[test]
-fn in_the_simulator() {
-    let here = tempfile::tempdir().expect("a directory");
+fn custom_controller_in_the_simulator() {
+    let directory = tempfile::tempdir().expect("a directory");
     let run = |set: &str, trace: &Path| {
         let link = ["--rate", "20M", "--delay", "10ms", "--queue", "1bdp", "--loss", "1%", "--size", "2MB"];
         let mut lab = own(["lab", "simulate", "--set", set, "--qlog"]);
-        said(&lab.arg(trace).args(link).output().expect("the program starts"))
+        successful_stdout(&lab.arg(trace).args(link).output().expect("the program starts"))
     };
-    let trace = here.path().join("trace");
+    let trace = directory.path().join("trace");
     let text = run("congestion=mine", &trace);
     assert!(text.starts_with("a to b: 2 MB in "), "{text}");
     is_mine(&trace);
-    // A number of its own is a number like any other.
+    // Its number is checked like any other.
     assert_ne!(run("congestion=mine:beta=0.5", &trace), text);
 
     let output = own(["lab", "simulate", "--set", "congestion=mine:beta=2"]).output().expect("the program starts");
@@ -97,11 +97,11 @@ fn in_the_simulator() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), message);
 }
 
-/// A link with faults makes the trace, a plan compares the file and keeps the result.
+/// A lossy link yields the trace; a plan compares the file and stores the result.
 #[test]
-fn over_emulated_links() {
-    let here = tempfile::tempdir().expect("a directory");
-    let at = |name: &str| here.path().join(name);
+fn custom_controller_over_emulated_links() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
     let probe = own(["lab", "link", "--quiet", "--", "true"]).output().expect("the program starts");
     if probe.status.code() == Some(3) {
         println!("not tried: {}", String::from_utf8_lossy(&probe.stderr).trim());
@@ -111,7 +111,7 @@ fn over_emulated_links() {
     let program = env!("CARGO_BIN_EXE_own-controller");
     // The first line of the receiver, before which its ticket is written, lets the sender begin.
     let receive = format!(
-        "{program} recv --json --yes --listen 10.77.0.2:4000 --ticket-file ticket --into into | {{ read -r line; echo >ready; cat >said; }}"
+        "{program} recv --json --yes --listen 10.77.0.2:4000 --ticket-file ticket --into into | {{ read -r line; echo >ready; cat >successful_stdout; }}"
     );
     let send = format!(
         "read -r line <ready && {program} send --quiet --to --set congestion=mine --qlog trace --ticket-file ticket data"
@@ -119,8 +119,9 @@ fn over_emulated_links() {
     assert!(Command::new("mkfifo").arg(at("ready")).status().expect("coreutils").success());
     let mut link =
         own(["lab", "link", "--quiet", "--rate", "20M", "--delay", "5ms", "--loss", "1%", "--peer", &receive]);
-    let output = link.args(["--", "sh", "-c", &send]).current_dir(here.path()).output().expect("the program starts");
-    said(&output);
+    let output =
+        link.args(["--", "sh", "-c", &send]).current_dir(directory.path()).output().expect("the program starts");
+    successful_stdout(&output);
     assert!(fs::read(at("into/data")).expect("it arrived") == bytes);
     is_mine(&at("trace"));
 
@@ -139,8 +140,8 @@ fn over_emulated_links() {
     "#;
     fs::write(at("plan.toml"), plan).expect("room for a plan");
     let mut lab = own(["lab", "run", "plan.toml", "--out", "results"]);
-    let output = lab.current_dir(here.path()).output().expect("the program starts");
-    // 4: a machine too busy for its times to be believed; the file is compared all the same.
+    let output = lab.current_dir(directory.path()).output().expect("the program starts");
+    // 4: the run is invalid because the machine was too busy; the file is compared nevertheless.
     assert!(matches!(output.status.code(), Some(0 | 4)), "{}", String::from_utf8_lossy(&output.stderr));
     let results = fs::read_to_string(at("results/results.jsonl")).expect("results");
     let last: Value = serde_json::from_str(results.lines().last().expect("a line")).expect("a result is JSON");

@@ -27,8 +27,8 @@ pub(super) fn write_ipv4(header: &mut [u8]) {
 }
 
 /// Completes a checksum that the sender has left to its device: the field holds the sum of the pseudo header, and the
-/// device adds everything from `start` on. Zero is written as its equivalent 0xffff, since in UDP it means that there
-/// is none.
+/// device adds everything from `start` on. Zero is written as its equivalent 0xffff, since in UDP zero means no
+/// checksum.
 pub(super) fn complete(packet: &mut [u8], start: usize, field: usize) {
     let checksum = match !fold(sum(&packet[start..], 0)) {
         0 => 0xffff,
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_agree_with_the_example_of_rfc_1071() {
+    fn sum_of_rfc_1071_example() {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(fold(sum(&bytes, 0)), 0xddf2);
         assert_eq!(fold(sum(&bytes[..7], 0)), 0xdcfb, "an odd byte is a high byte");
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_of_zero_is_written_as_its_equal() {
+    fn zero_checksum_is_written_as_ffff() {
         let mut packet = [0xff, 0xff, 0, 0];
         complete(&mut packet, 0, 2);
         assert_eq!(packet, [0xff, 0xff, 0xff, 0xff]);

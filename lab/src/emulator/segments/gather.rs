@@ -1,11 +1,11 @@
-//! Gathers consecutive segments that are due into runs.
+//! Gathers consecutive due segments into runs.
 
 use netsim::{Ecn, Time};
 
 use super::packet::Segment;
 use super::run::SegmentRun;
 
-/// The segments on their way from an emulator to one host: the last run, which more may join until it is delivered.
+/// The last run of segments from an emulator to one host, which further segments may join until it is delivered.
 #[derive(Debug, Default)]
 pub struct Gather {
     run: Option<SegmentRun>,

@@ -14,7 +14,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const LEAST_TCP_HEADER: usize = 20;
 
-/// The reason for refusing a packet. None of these comes from a working kernel; each is counted.
+/// The reason for rejecting a packet. None of these comes from a working kernel; each is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum PacketError {
     /// It is shorter than its headers, or these are shorter than possible.
@@ -24,17 +24,17 @@ pub enum PacketError {
     #[error("neither IPv4 nor IPv6")]
     Version,
     /// It must be split in an unknown way, or in one that does not fit its headers.
-    #[error("to be split in an unknown way")]
+    #[error("unknown kind of split")]
     Offload,
     /// Its length differs from the one in its header.
-    #[error("of another length than its header says")]
+    #[error("length differs from the one in its header")]
     Length,
-    /// The checksum left to the device lies outside the packet, or not where its protocol has it.
-    #[error("with a checksum at the wrong place")]
+    /// The checksum left to the device lies outside the packet, or not at the position of its protocol.
+    #[error("checksum at the wrong position")]
     Checksum,
 }
 
-/// Bytes of IP that arrived in one piece: one packet of the wire, or many that share their headers.
+/// IP bytes that arrived in one frame: one packet of the wire, or many that share their headers.
 #[derive(Debug)]
 pub struct SuperPacket {
     pub(super) bytes: Box<[u8]>,
@@ -55,15 +55,15 @@ pub struct SuperPacket {
 pub struct Segment {
     /// The packet that contains it.
     pub packet: Arc<SuperPacket>,
-    /// Its number there, from 0.
+    /// Its number in the packet, from 0.
     pub index: u32,
 }
 
 impl SuperPacket {
-    /// Creates a packet that is one on the wire, with all its checksums; padding after it is removed.
+    /// Creates a single packet of the wire, with all its checksums; padding after it is removed.
     ///
     /// # Errors
-    /// Bytes that are no IP packet, or truncated.
+    /// Bytes that are not an IP packet, or truncated.
     pub fn plain(bytes: &[u8]) -> Result<Self, PacketError> {
         Self::new(VnetHeader::default(), bytes)
     }
@@ -71,7 +71,7 @@ impl SuperPacket {
     /// Parses the output of a device with offloads: the separate header, and the packet.
     ///
     /// # Errors
-    /// A packet that makes no sense, whatever its content.
+    /// An invalid packet, whatever its content.
     pub fn parse(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) -> Result<Self, PacketError> {
         Self::new(VnetHeader::read(vnet).ok_or(PacketError::Offload)?, bytes)
     }
@@ -128,8 +128,8 @@ impl SuperPacket {
         }
     }
 
-    /// Returns what distinguishes its flow from others between the same addresses: protocol and ports, or the protocol
-    /// alone where no ports are found, as in tunnels, fragments and behind extension headers of IPv6.
+    /// Returns an identifier of its flow among those between the same addresses: protocol and ports, or the protocol
+    /// alone without ports, as in tunnels, fragments and behind extension headers of IPv6.
     pub fn flow(&self) -> u64 {
         let (protocol, is_fragment) = match self.version {
             4 => (self.bytes[9], u16::from_be_bytes([self.bytes[6], self.bytes[7]]) & 0x3fff != 0),
@@ -142,10 +142,10 @@ impl SuperPacket {
 
     /// Returns the destination address.
     pub fn destination(&self) -> IpAddr {
-        let there = "the header is there";
+        let checked = "the header was checked";
         match self.version {
-            4 => Ipv4Addr::from_octets(*self.bytes[16..].first_chunk().expect(there)).into(),
-            _ => Ipv6Addr::from_octets(*self.bytes[24..].first_chunk().expect(there)).into(),
+            4 => Ipv4Addr::from_octets(*self.bytes[16..].first_chunk().expect(checked)).into(),
+            _ => Ipv6Addr::from_octets(*self.bytes[24..].first_chunk().expect(checked)).into(),
         }
     }
 
@@ -198,7 +198,7 @@ fn splitting_headers(vnet: &VnetHeader, version: u8, ip_header: usize, bytes: &[
     if version == 4 && (bytes[9] != protocol || is_fragment) {
         return Err(PacketError::Offload);
     }
-    // The checksum field is inside the packet, and so is everything read here.
+    // The checksum field is inside the packet, and so are all bytes read below.
     let transport = &bytes[start..];
     let header = match vnet.offload {
         Offload::Tcp => usize::from(transport[12] >> 4) * 4,

@@ -1,4 +1,4 @@
-//! Neighbouring segments that continue as one packet.
+//! Neighbouring segments, delivered as one packet.
 
 use std::sync::Arc;
 
@@ -108,7 +108,8 @@ impl SegmentRun {
         }
     }
 
-    /// Turns the TCP or UDP header into that of the run: from there on the packet has `whole` bytes, the run `length`.
+    /// Turns the TCP or UDP header into that of the run: from `start` on the packet has `whole` bytes, the run
+    /// `length`.
     fn write_transport(&self, header: &mut [u8], whole: usize, length: usize) {
         let packet = &*self.packet;
         match packet.vnet.offload {
@@ -129,7 +130,7 @@ impl SegmentRun {
             Offload::Tcp => &mut header[16..18],
             Offload::None | Offload::Udp => &mut header[6..8],
         };
-        // The sum of the pseudo header changes only by its length, wherever the addresses are.
+        // The sum of the pseudo header changes only by its length, whatever the positions of the addresses.
         let pseudo = u64::from(u16::from_be_bytes([field[0], field[1]]));
         let pseudo = checksum::fold(pseudo + u64::from(!(whole as u16)) + length as u64);
         field.copy_from_slice(&pseudo.to_be_bytes());

@@ -182,16 +182,16 @@ pub(super) fn on_the_wire((vnet, packet): &Frame) -> Vec<Vec<u8>> {
     assert_eq!((number(6), number(8)), (start, if tcp { 16 } else { 6 }), "{vnet:?}");
     let shared = start + if tcp { usize::from(packet[start + 12] >> 4) * 4 } else { 8 };
     assert_eq!(number(2), shared, "{vnet:?}");
-    assert_eq!(vnet[1] & 0x80 != 0, tcp && packet[start + 13] & 0x80 != 0, "CWR is told: {vnet:?}");
+    assert_eq!(vnet[1] & 0x80 != 0, tcp && packet[start + 13] & 0x80 != 0, "the header has CWR: {vnet:?}");
     let pseudo = pseudo_header(packet, start);
     let field = start + number(8);
     let partial = u16::from_be_bytes([packet[field], packet[field + 1]]);
     assert_eq!(partial % 0xffff, !internet_checksum(&pseudo) % 0xffff, "the sum of the pseudo header");
     let (headers, payload) = packet.split_at(shared);
-    let pieces: Vec<&[u8]> = payload.chunks(number(4)).collect();
-    assert!(pieces.len() > 1, "a frame that is split into one");
+    let packets: Vec<&[u8]> = payload.chunks(number(4)).collect();
+    assert!(packets.len() > 1, "a frame that is split into one");
     let mut wire = Vec::new();
-    for (index, piece) in pieces.iter().enumerate() {
+    for (index, piece) in packets.iter().enumerate() {
         let mut segment = [headers, piece].concat();
         if packet[0] >> 4 == 4 {
             let id = u16::from_be_bytes([packet[4], packet[5]]).wrapping_add(index as u16);
@@ -204,7 +204,7 @@ pub(super) fn on_the_wire((vnet, packet): &Frame) -> Vec<Vec<u8>> {
             if index > 0 {
                 segment[start + 13] &= 0x7f;
             }
-            if index + 1 < pieces.len() {
+            if index + 1 < packets.len() {
                 segment[start + 13] &= 0xf6;
             }
         } else {

@@ -1,4 +1,4 @@
-//! Fully segmenting the survivors gives the same as the survivors of the fully segmented original.
+//! Segmenting the delivered runs gives the same packets as losing some of the segmented original.
 
 use std::net::IpAddr;
 
@@ -12,7 +12,7 @@ fn parse((vnet, bytes): &Frame) -> SuperPacket {
     SuperPacket::parse(vnet, bytes).unwrap()
 }
 
-/// Returns what is written to the device for a run.
+/// Returns the bytes written to the device for a run.
 fn written(run: &SegmentRun) -> Frame {
     let mut head = vec![0xee; 5];
     let rest = run.packet(&mut head).to_vec();
@@ -20,8 +20,8 @@ fn written(run: &SegmentRun) -> Frame {
 }
 
 #[test]
-fn packets_without_ports_are_of_the_flow_of_their_protocol() {
-    // IPv4 with protocol, flags and offset of the fragment, and four bytes of payload that are no ports.
+fn flow_without_ports_is_the_protocol() {
+    // IPv4 with protocol, flags and offset of the fragment, and four bytes of payload that are not ports.
     let flow = |protocol: u8, fragment: [u8; 2]| {
         let mut bytes = [0x45, 0, 0, 24, 0, 0, 0, 0, 64, 0, 0, 0, 10, 99, 0, 1, 10, 99, 0, 2, 1, 2, 3, 4];
         bytes[6..8].copy_from_slice(&fragment);
@@ -38,7 +38,7 @@ fn packets_without_ports_are_of_the_flow_of_their_protocol() {
     assert_eq!(SuperPacket::plain(&empty).expect("a packet").flow(), 17 << 32, "cut short");
 }
 
-/// Gathers segments like an emulator that delivers as late as it can.
+/// Gathers segments like an emulator that delivers as late as possible.
 fn gather(segments: impl IntoIterator<Item = (Segment, Ecn, Option<u64>)>) -> Vec<SegmentRun> {
     let mut gather = Gather::new();
     let mut runs = Vec::new();
@@ -69,7 +69,7 @@ fn mark(packet: &mut [u8]) {
 
 proptest! {
     #[test]
-    fn the_sizes_and_marks_are_those_on_the_wire(recipe in recipes()) {
+    fn segments_have_sizes_and_marks_of_the_wire(recipe in recipes()) {
         let frame = recipe.frame();
         let wire = on_the_wire(&frame);
         let packet = parse(&frame);
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn what_comes_through_whole_is_the_same_packet(recipe in recipes()) {
+    fn lossless_gather_returns_the_same_packet(recipe in recipes()) {
         let frame = recipe.frame();
         let packet = parse(&frame);
         let ecn = packet.ecn();
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn survivors_are_what_the_wire_would_have_carried(
+    fn gathered_survivors_equal_the_wire(
         recipe in recipes(),
         fates in prop::collection::vec((any::<bool>(), any::<bool>(), 1..3_usize), 60),
     ) {
@@ -128,12 +128,12 @@ proptest! {
             }
         }
         // A plain packet whose sender computed its checksum must not be changed.
-        let there: Vec<Vec<u8>> = gather(survivors).iter().flat_map(|run| on_the_wire(&written(run))).collect();
-        prop_assert_eq!(there, expected);
+        let delivered: Vec<Vec<u8>> = gather(survivors).iter().flat_map(|run| on_the_wire(&written(run))).collect();
+        prop_assert_eq!(delivered, expected);
     }
 
     #[test]
-    fn a_corrupt_segment_travels_alone_and_is_wrong(recipe in recipes(), entropy: u64, which: prop::sample::Index) {
+    fn corrupt_segment_is_delivered_alone(recipe in recipes(), entropy: u64, which: prop::sample::Index) {
         let frame = recipe.frame();
         let packet = parse(&frame);
         let wire = on_the_wire(&frame);
@@ -146,22 +146,22 @@ proptest! {
         });
         let run = &runs[ends.take_while(|&end| end <= bad).count()];
         prop_assert_eq!(run.count(), 1);
-        let (vnet, there) = written(run);
+        let (vnet, delivered) = written(run);
         prop_assert_eq!(vnet, [0; VnetHeader::BYTES], "the receiver checks it");
-        let flipped: u32 = there.iter().zip(&wire[bad]).map(|(a, b)| (a ^ b).count_ones()).sum();
-        prop_assert_eq!(there.len(), wire[bad].len());
+        let flipped: u32 = delivered.iter().zip(&wire[bad]).map(|(a, b)| (a ^ b).count_ones()).sum();
+        prop_assert_eq!(delivered.len(), wire[bad].len());
         prop_assert!((1..=8).contains(&flipped), "{flipped} bits");
         let others: usize = runs.iter().map(|run| run.count() as usize).sum();
         prop_assert_eq!(others, wire.len());
     }
 
     #[test]
-    fn nothing_hostile_panics(vnet: [u8; VnetHeader::BYTES], bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        take_apart(&vnet, &bytes);
+    fn random_bytes_do_not_panic(vnet: [u8; VnetHeader::BYTES], bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        call_everything(&vnet, &bytes);
     }
 
     #[test]
-    fn nothing_spoiled_panics(
+    fn altered_packets_do_not_panic(
         recipe in recipes(),
         spoils in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut: prop::sample::Index,
@@ -179,12 +179,12 @@ proptest! {
         if cuts {
             bytes.truncate(cut.index(bytes.len()));
         }
-        take_apart(&vnet, &bytes);
+        call_everything(&vnet, &bytes);
     }
 }
 
-/// Exercises everything on a packet, if it is accepted at all.
-fn take_apart(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) {
+/// Calls every method of a packet, if it is accepted.
+fn call_everything(vnet: &[u8; VnetHeader::BYTES], bytes: &[u8]) {
     let Ok(packet) = SuperPacket::parse(vnet, bytes) else {
         return;
     };
@@ -217,7 +217,7 @@ fn recipe(offload: Offload, segment: u16, payload: usize) -> Recipe {
 }
 
 #[test]
-fn a_gap_makes_two_packets_with_headers_of_their_own() {
+fn gap_splits_a_run() {
     let frame = recipe(Offload::Tcp, 1000, 4500).frame();
     let packet = parse(&frame);
     assert_eq!((0..5).map(|index| packet.ip_bytes(index)).collect::<Vec<_>>(), [1052, 1052, 1052, 1052, 552]);
@@ -232,7 +232,7 @@ fn a_gap_makes_two_packets_with_headers_of_their_own() {
 }
 
 #[test]
-fn a_run_is_open_until_it_is_handed_over() {
+fn run_is_open_until_cleared() {
     let mut segments = parse(&recipe(Offload::Udp, 1200, 12_000).frame()).split();
     let mut gather = Gather::new();
     let mut push = |gather: &mut Gather, nanos| {
@@ -249,14 +249,14 @@ fn a_run_is_open_until_it_is_handed_over() {
 }
 
 #[test]
-fn another_packet_with_the_next_number_is_not_a_neighbour() {
+fn segment_of_another_packet_does_not_join() {
     let [one, other] = [(); 2].map(|()| parse(&recipe(Offload::Udp, 1200, 2400).frame()).split());
     let segments = one.take(1).chain(other.skip(1));
     assert_eq!(gather(segments.map(|segment| (segment, Ecn::Ect0, None))).len(), 2);
 }
 
 #[test]
-fn each_kind_of_nonsense_has_its_reason() {
+fn parse_error_names_the_reason() {
     let (vnet, bytes) = recipe(Offload::Udp, 1200, 2400).frame();
     let spoiled = |place: usize, value: u8| {
         let (mut vnet, mut bytes) = (vnet, bytes.clone());
@@ -271,13 +271,13 @@ fn each_kind_of_nonsense_has_its_reason() {
     assert_eq!(spoiled(0, 1), Ok(2), "nothing spoiled");
     assert_eq!(spoiled(0, 0), Err(PacketError::Checksum), "split without a checksum");
     assert_eq!(spoiled(1, 3), Err(PacketError::Offload));
-    assert_eq!(spoiled(1, 1), Err(PacketError::Checksum), "TCP has it elsewhere");
+    assert_eq!(spoiled(1, 1), Err(PacketError::Checksum), "another offset in TCP");
     assert_eq!(spoiled(10, 0x95), Err(PacketError::Version));
     assert_eq!(spoiled(10, 0x44), Err(PacketError::Short), "a header of 16 bytes");
     assert_eq!(spoiled(12, 0), Err(PacketError::Length), "cut short by its header");
     assert_eq!(spoiled(12, 0x40), Err(PacketError::Length), "cut short");
     assert_eq!(spoiled(16, 0x20), Err(PacketError::Offload), "a fragment");
-    assert_eq!(spoiled(19, 6), Err(PacketError::Offload), "UDP that says TCP");
+    assert_eq!(spoiled(19, 6), Err(PacketError::Offload), "UDP with the type of TCP");
     assert_eq!(spoiled(35, 0), Err(PacketError::Length), "another length in UDP");
     let outside = VnetHeader { checksum: Some((20, 2407)), ..VnetHeader::default() }.write(4);
     assert_eq!(SuperPacket::parse(&outside, &bytes).unwrap_err(), PacketError::Checksum);
@@ -286,7 +286,7 @@ fn each_kind_of_nonsense_has_its_reason() {
 }
 
 #[test]
-fn a_packet_of_a_wire_has_a_destination_and_no_padding() {
+fn plain_packet_has_destination_and_no_padding() {
     let (_, bytes) = Recipe { partial: false, ..recipe(Offload::Udp, 1200, 2400) }.frame();
     let packet = SuperPacket::plain(&[&bytes[..], &[0; 6]].concat()).unwrap();
     assert_eq!((packet.segments(), packet.ip_bytes(0), packet.ecn()), (1, 2428, Ecn::Ect0));

@@ -25,7 +25,7 @@ pub enum Offload {
 /// The header before a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// If the checksum is left to the device: where the summed part starts, and the offset of the field from there.
+    /// If the checksum is left to the device: the start of the summed part, and the offset of the field from it.
     pub checksum: Option<(u16, u16)>,
     /// How to split.
     pub offload: Offload,
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_written_as_it_is_read() {
+    fn vnet_header_round_trip() {
         let header =
             VnetHeader { checksum: Some((20, 16)), offload: Offload::Tcp, cwr: true, headers: 52, segment: 1448 };
         let bytes = header.write(4);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ways_to_split_are_not_known() {
+    fn vnet_unknown_split_is_none() {
         for kind in [3, 7, 0x21, 0x41] {
             assert_eq!(VnetHeader::read(&[0, kind, 0, 0, 0, 0, 0, 0, 0, 0]), None, "{kind}");
         }

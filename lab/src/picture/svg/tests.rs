@@ -52,11 +52,11 @@ fn records(plan: &LinkPlan) -> Vec<Record> {
 }
 
 #[test]
-fn everything_is_drawn_once() {
+fn svg_draws_every_element_once() {
     let plan = plan();
     let chart = Chart::new(&plan, &plan.sweeps[0], &records(&plan));
     let svg = svg(&chart);
-    let count = |what: &str| svg.matches(what).count();
+    let count = |text: &str| svg.matches(text).count();
     // 4 peers x 5 losses, and one of each in the legend.
     assert_eq!(count("class=\"mark\""), 20 + 4);
     assert_eq!(count("class=\"hollow\""), 2 + 1);
@@ -80,14 +80,14 @@ fn everything_is_drawn_once() {
 }
 
 #[test]
-fn the_same_picture_as_png_with_its_text() {
+fn png_equals_svg_with_text() {
     let plan = plan();
     let drawn = svg(&Chart::new(&plan, &plan.sweeps[0], &records(&plan)));
     let pixels = png(&drawn).expect("a picture");
     assert_eq!(&pixels[..8], b"\x89PNG\r\n\x1a\n");
     let side = |at: usize| u32::from_be_bytes(pixels[at..at + 4].try_into().expect("four bytes"));
     assert_eq!(side(16), 1470);
-    // Without text it is another picture, which shows that the built-in font was found.
+    // Without text the picture is smaller, which shows that the built-in font is used.
     let mute = drawn.replace("<text", "<desc").replace("</text", "</desc");
     assert!(pixels.len() > png(&mute).expect("a picture").len() + 10_000);
     if let Ok(directory) = std::env::var("PICTURES") {
@@ -96,7 +96,7 @@ fn the_same_picture_as_png_with_its_text() {
 }
 
 #[test]
-fn a_case_counts_once() {
+fn last_run_of_a_case_counts() {
     let plan = plan();
     let mut records = records(&plan);
     let mut early = records[0].clone();
@@ -104,15 +104,11 @@ fn a_case_counts_once() {
     early.case.cap_seconds = 0.5;
     records.insert(0, early);
     let mark = Chart::new(&plan, &plan.sweeps[0], &records).series[0].marks[0];
-    assert_eq!(
-        (mark.low, mark.high, mark.is_bound),
-        (1.1, 1.1 * 1.4, false),
-        "it did not finish when it had less time"
-    );
+    assert_eq!((mark.low, mark.high, mark.is_bound), (1.1, 1.1 * 1.4, false), "unfinished with a shorter cap");
 }
 
 #[test]
-fn nothing_measured_is_a_picture_too() {
+fn chart_without_records_is_drawn() {
     let plan = plan();
     let chart = Chart::new(&plan, &plan.sweeps[0], &[]);
     assert_eq!((chart.series.len(), &*chart.caption), (0, &["Nothing has been measured yet.".to_owned()][..]));
@@ -135,7 +131,7 @@ fn lines(series: Vec<Series>) -> Lines {
     }
 }
 
-/// Returns the positions of every line of a class within the plot, not those in the legend.
+/// Returns the positions of every line of a class within the plot, except those in the legend.
 fn polylines(svg: &str, class: &str) -> Vec<Vec<(f64, f64)>> {
     let start = format!("<polyline class=\"{class}\" points=\"");
     let pair = |pair: &str| {
@@ -148,7 +144,7 @@ fn polylines(svg: &str, class: &str) -> Vec<Vec<(f64, f64)>> {
 }
 
 #[test]
-fn lines_need_no_plan() {
+fn lines_are_drawn_without_a_plan() {
     let lt = Series::new("lt", 0, [Ok(Mark::at(0.0, 1.0)), Ok(Mark::with_bar(5.0, 1e-5, [5e-6, 2e-5]))]);
     let raptorq = Series::new("raptorq", 1, [Ok(Mark::at(0.0, 4e-3))]);
     let drawn = svg(&lines(vec![lt, raptorq]).into());
@@ -160,7 +156,7 @@ fn lines_need_no_plan() {
 }
 
 #[test]
-fn points_say_what_they_are_and_where_their_runs_are() {
+fn points_have_titles_and_data() {
     let series =
         |style: usize, name: &str, y: f64| Series::new(name, style, [Ok(Mark::with_bar(5.0, y, [y / 2.0, 2.0 * y]))]);
     let drawn = svg(&lines(vec![series(0, "a <b>", 0.123_456), series(1, "c", 0.5), series(2, "d", 0.123_456)]).into());
@@ -177,7 +173,7 @@ fn points_say_what_they_are_and_where_their_runs_are() {
 }
 
 #[test]
-fn a_gap_is_marked_and_no_line_crosses_it() {
+fn gap_is_marked_and_not_crossed() {
     let series = |style: usize, gap: Result<Mark, Gap>| {
         Series::new(["a", "b"][style], style, [Ok(Mark::at(0.0, 1.0)), gap, Ok(Mark::at(10.0, 0.1))])
     };
@@ -192,17 +188,17 @@ fn a_gap_is_marked_and_no_line_crosses_it() {
 }
 
 #[test]
-fn series_stand_where_they_belong_on_an_axis_of_numbers() {
+fn numbers_axis_does_not_shift_series() {
     let series = |style: usize, y: f64| {
         Series::new(["a", "b", "c"][style], style, [0.0, 5.0, 10.0].map(|x| Ok(Mark::at(x, y + x / 100.0))))
     };
     let drawn = svg(&lines(vec![series(0, 0.1), series(1, 0.2), series(2, 0.1)]).into());
     let drawn_lines = polylines(&drawn, "series");
-    // Equal series are one; those that differ are not shifted.
+    // Equal series are one; different ones are not shifted.
     let [first, second] = &drawn_lines[..] else { panic!("two lines: {drawn}") };
     assert!(first.iter().zip(second).all(|(a, b)| a.0 == b.0 && a.1 != b.1), "{first:?} {second:?}");
     assert!(drawn.contains(">a = c<") && drawn.contains(">b<"), "{drawn}");
-    // Beside the ends of their lines, which need no other legend.
+    // The labels are beside the ends of the lines, without another legend.
     assert_eq!(polylines(&drawn, "leader").len(), 2);
 }
 
@@ -223,13 +219,13 @@ fn courses_have_bands_and_few_markers() {
 }
 
 #[test]
-fn many_series_have_plots_of_their_own() {
-    let names = ["auto", "auto, told", "arq", "lt-tcp", "ttp", "rc-udp", "quic"];
+fn many_series_get_small_plots() {
+    let names = ["auto", "auto, fixed rate", "arq", "lt-tcp", "ttp", "rc-udp", "quic"];
     let series = |(style, name): (usize, &&str)| {
         Series::new(*name, style, [0.0, 5.0].map(|x| Ok(Mark::at(x, 0.1 * (1.0 + style as f64)))))
     };
     let all = Lines {
-        lines: vec![ReferenceCurve { sweep: None, label: "what is true".into(), factor: 0.3, power: 0.0 }],
+        lines: vec![ReferenceCurve { sweep: None, label: "true value".into(), factor: 0.3, power: 0.0 }],
         ..lines(names.iter().enumerate().map(series).collect())
     };
     let drawn = svg(&all.into());
@@ -238,7 +234,7 @@ fn many_series_have_plots_of_their_own() {
     assert_eq!(count("series"), 7);
     assert_eq!(count("behind"), 5 * 6 + 5, "the others are behind each");
     assert_eq!(count("truth"), 6 + 1, "in each plot, and above");
-    assert_eq!(drawn.matches(">what is true<").count(), 1);
+    assert_eq!(drawn.matches(">true value<").count(), 1);
     // Each name is above the plot of its system.
     let number = |element: &str, key: &str| -> f64 {
         let value = element.split(&format!(" {key}=\"")).nth(1).expect("a position");
@@ -246,12 +242,14 @@ fn many_series_have_plots_of_their_own() {
     };
     let place = |element: &str| (number(element, "x"), number(element, "y"));
     let frames: Vec<_> = drawn.lines().filter(|line| line.contains("class=\"frame\"")).map(place).collect();
-    for (name, frame) in [("auto, told", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])] {
+    for (name, frame) in
+        [("auto, fixed rate", frames[0]), ("arq", frames[1]), ("rc-udp", frames[4]), ("quic", frames[5])]
+    {
         let (x, y) = place(drawn.lines().find(|line| line.contains(&format!(">{name}<"))).expect(name));
         let (dx, dy) = (x - frame.0, frame.1 - y);
         assert!((0.0..20.0).contains(&dx) && (0.0..40.0).contains(&dy), "{name} is {dx}, {dy} from its plot");
     }
-    // Names have letters, as there is no room for them.
+    // Names are letters, since they do not fit.
     let all = names.iter().enumerate().map(series).collect();
     let drawn = svg(&Lines { is_named: true, ..lines(all) }.into());
     assert!(drawn.contains(">a: none; b: 5; c: 10<") && drawn.matches(">b<").count() == 3, "{drawn}");
@@ -259,7 +257,7 @@ fn many_series_have_plots_of_their_own() {
 }
 
 #[test]
-fn courses_with_bands_are_in_plots_of_their_own_from_four_on() {
+fn four_courses_with_bands_get_small_plots() {
     let course = |style: usize| {
         let marks = [1.0, 2.0, 3.0].map(|x| Ok(Mark::with_bar(x, 1.0 + style as f64, [0.5, 9.0])));
         Series::new(["old: a", "old: b", "new: a", "new: b"][style], style, marks).drawn(MarkStyle::Course)
@@ -272,7 +270,7 @@ fn courses_with_bands_are_in_plots_of_their_own_from_four_on() {
 }
 
 #[test]
-fn published_points_are_over_the_series_and_laws_within_the_axes() {
+fn published_points_above_series_laws_within_axes() {
     let own = Series::new("own", 3, [0.0, 5.0, 10.0].map(|x| Ok(Mark::at(x, 0.1 + x))));
     let published = |sweep: &str, of: Option<&str>| Published {
         sweep: sweep.into(),
@@ -294,7 +292,7 @@ fn published_points_are_over_the_series_and_laws_within_the_axes() {
         ..lines(vec![own])
     };
     let drawn = svg(&all.into());
-    let places = |what: &str| drawn.match_indices(what).map(|(at, _)| at).collect::<Vec<_>>();
+    let places = |text: &str| drawn.match_indices(text).map(|(at, _)| at).collect::<Vec<_>>();
     let (marks, open) = (places("class=\"mark\""), places("class=\"open\""));
     assert_eq!((marks.len(), open.len()), (3 + 1, 1 + 1));
     assert!(open[0] > marks[2], "over the series");

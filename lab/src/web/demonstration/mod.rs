@@ -1,8 +1,9 @@
 //! The room Demonstration: one picture, sent by several systems at once, each over a link of its own.
 //!
-//! Each is a transfer ([`sim::ObservedTransfer`]) of the picture's bytes, simulated or over emulated links ([`emulated`]), so that what
-//! viewers see are bytes that a receiver has. Links with equal numbers and equal seeds lose the same packets. A demonstration
-//! plays on a thread of its own, whether somebody watches or not, and ends by itself; a few that have ended are kept.
+//! Each is a transfer ([`sim::ObservedTransfer`]) of the picture's bytes, simulated or over emulated links
+//! ([`emulated`]), and viewers see the bytes of its receiver. Links with equal numbers and equal seeds lose the same
+//! packets. A demonstration plays on a thread of its own, with or without viewers, and ends by itself; a few ended ones
+//! are kept.
 
 mod emulated;
 mod play;
@@ -33,31 +34,31 @@ use run::DemoRun;
 use setup::{Conditions, LARGEST_PICTURE, SetupRequest};
 use systems::SYSTEMS;
 
-/// The most that play at once.
+/// The most demonstrations that play at once.
 const PLAYING: usize = 2;
-/// The most that are kept, those that play included.
+/// The most stored demonstrations, including playing ones.
 const KEPT: usize = 4;
 
 /// All demonstrations.
 #[derive(Debug)]
 pub(super) struct Demonstration {
     runs: Mutex<Runs>,
-    quiet: Arc<MeasurementLock>,
+    measurement_lock: Arc<MeasurementLock>,
 }
 
 #[derive(Debug, Default)]
 struct Runs {
-    /// Runs there have been.
+    /// The number of runs so far.
     count: u32,
-    /// In the order in which they began.
+    /// The runs in the order of their start.
     kept: Vec<Arc<DemoRun>>,
 }
 
-type Room = State<Arc<Demonstration>>;
+type DemonstrationState = State<Arc<Demonstration>>;
 
 impl Demonstration {
-    pub(super) fn new(quiet: Arc<MeasurementLock>) -> Arc<Self> {
-        Arc::new(Self { runs: Mutex::default(), quiet })
+    pub(super) fn new(measurement_lock: Arc<MeasurementLock>) -> Arc<Self> {
+        Arc::new(Self { runs: Mutex::default(), measurement_lock })
     }
 
     /// Returns its routes.
@@ -80,13 +81,13 @@ impl Demonstration {
 
     fn run(&self, id: u32) -> Result<Arc<DemoRun>, Refusal> {
         let found = self.runs().kept.iter().find(|run| run.id() == id).cloned();
-        found.ok_or_else(|| Refusal::unknown("this demonstration is no longer kept: start another"))
+        found.ok_or_else(|| Refusal::unknown("this demonstration has expired: start a new one"))
     }
 
-    /// Starts a demonstration, unless too many play. The oldest that has ended makes room for it.
+    /// Starts a demonstration, unless too many play. It replaces the oldest ended one.
     fn start(&self, asked: &SetupRequest, picture: &[u8]) -> Result<Arc<DemoRun>, Refusal> {
         let setup = asked.check(picture.len()).map_err(Refusal::bad)?;
-        let turn = self.quiet.play()?;
+        let turn = self.measurement_lock.play()?;
         let mut runs = self.runs();
         if runs.kept.iter().filter(|run| !run.is_over()).count() >= PLAYING {
             return Err(Refusal::conflict("two demonstrations are playing: wait for one, or stop it"));
@@ -111,7 +112,7 @@ impl Demonstration {
     }
 }
 
-async fn list(State(room): Room) -> Json<Value> {
+async fn list(State(room): DemonstrationState) -> Json<Value> {
     let runs = room.runs();
     let one = |run: &Arc<DemoRun>| {
         let systems: Vec<&str> = run.setup().systems.iter().map(|system| system.label).collect();
@@ -120,22 +121,26 @@ async fn list(State(room): Room) -> Json<Value> {
     Json(runs.kept.iter().map(one).collect())
 }
 
-async fn start(State(room): Room, Query(asked): Query<SetupRequest>, picture: Bytes) -> Result<Json<Value>, Refusal> {
+async fn start(
+    State(room): DemonstrationState,
+    Query(asked): Query<SetupRequest>,
+    picture: Bytes,
+) -> Result<Json<Value>, Refusal> {
     let run = in_background(move || room.start(&asked, &picture)).await?;
     Ok(Json(json!({ "id": run.id() })))
 }
 
-async fn events(State(room): Room, Path(id): Path<u32>, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn events(State(room): DemonstrationState, Path(id): Path<u32>, headers: HeaderMap) -> Result<Response, Refusal> {
     Ok(room.run(id)?.topic().watch(&headers))
 }
 
-async fn picture(State(room): Room, Path(id): Path<u32>) -> Result<Response, Refusal> {
+async fn picture(State(room): DemonstrationState, Path(id): Path<u32>) -> Result<Response, Refusal> {
     let picture = room.run(id)?.picture().to_vec();
     Ok(([(CONTENT_TYPE, "application/octet-stream")], picture).into_response())
 }
 
 async fn change(
-    State(room): Room,
+    State(room): DemonstrationState,
     Path(id): Path<u32>,
     Json(conditions): Json<Conditions>,
 ) -> Result<Json<Value>, Refusal> {
@@ -144,13 +149,13 @@ async fn change(
     Ok(Json(json!({})))
 }
 
-async fn stop(State(room): Room, Path(id): Path<u32>) -> Result<Json<Value>, Refusal> {
+async fn stop(State(room): DemonstrationState, Path(id): Path<u32>) -> Result<Json<Value>, Refusal> {
     room.run(id)?.stop();
     Ok(Json(json!({})))
 }
 
 /// Answers with a page that plays the demonstration again, alone.
-async fn record(State(room): Room, Path(id): Path<u32>) -> Result<Response, Refusal> {
+async fn record(State(room): DemonstrationState, Path(id): Path<u32>) -> Result<Response, Refusal> {
     let run = room.run(id)?;
     let page = in_background(move || Ok(recording::page(&run.events()))).await?;
     let name = format!("attachment; filename=\"downpour-demonstration-{id}.html\"");
@@ -165,13 +170,13 @@ mod tests {
     use crate::web::experiment_index::ExperimentIndex;
 
     #[test]
-    fn two_play_at_once_and_few_are_kept() {
-        let shelf = ExperimentIndex::of(None, "there are no results".into());
-        let room = Demonstration::new(MeasurementLock::new(Arc::new(shelf)));
+    fn two_demonstrations_play_at_once() {
+        let experiments = ExperimentIndex::of(None, "there are no results".into());
+        let room = Demonstration::new(MeasurementLock::new(Arc::new(experiments)));
         let picture = [7; 4 * 4 * 3];
         let start = |seed: &str| room.start(&asked(seed, (4, 4), 0.0), &picture).map(|run| run.id());
         assert!(start("auto").is_err(), "one system");
-        // Those that are put here have ended, or never will.
+        // These entries have ended, or never will.
         let put = |id: u32, is_over: bool| {
             let setup = asked("auto,linux-tcp", (4, 4), 0.0).check(picture.len()).expect("a demonstration");
             let run = Arc::new(DemoRun::new(id, setup, picture.into()));
@@ -195,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_its_systems_or_when_it_is_stopped() {
+    fn demonstration_ends_with_its_systems_or_stop() {
         for (is_stopped, why) in [(false, "every system has ended"), (true, "stopped")] {
             let setup = asked("auto,linux-tcp", (4, 4), 0.0).check(48).expect("a demonstration");
             let run = DemoRun::new(1, setup, [0; 48].into());

@@ -1,4 +1,4 @@
-//! How a demonstration goes on: frame by frame, in real time, or in virtual time paced to the clock.
+//! The playback of a demonstration: frame by frame, in real time, or in virtual time paced to the clock.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,48 +11,48 @@ use sim::{MovingFloor, ObservedTransfer, OpenBlock};
 
 use super::setup::{Conditions, Setup};
 use super::systems::DemoSystem;
-use super::transfer::{Kind, Look, Transfer};
+use super::transfer::{Kind, Transfer, TransferProgress};
 
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(60);
-/// The most time that passes between two frames where the machine does not keep up.
+/// The most virtual time between two frames if the machine does not keep up.
 const MOST: Duration = Duration::from_millis(250);
-/// A demonstration ends after so long for those who are in it, finished or not.
+/// The longest demonstration, in its own time.
 const LIMIT: Duration = Duration::from_secs(180);
-/// And after so long by the clock.
+/// The longest demonstration, by the clock.
 const LIMIT_BY_CLOCK: Duration = Duration::from_secs(600);
 /// The time over which a rate is taken.
 const RATE_SPAN: Duration = Duration::from_millis(500);
-/// The most open blocks that a frame tells of.
+/// The most open blocks in a frame.
 const MOST_OPEN: usize = 32;
 
-/// Those who see a demonstration, and change it while it plays.
+/// The viewers of a demonstration, who can change it while it plays.
 pub(super) trait Audience {
-    /// Tells them; returns false if there is no room to keep it, or nobody is there.
-    fn tell(&self, event: &Value) -> bool;
-    /// Returns what they want the links to be.
+    /// Sends an event; returns false if there is no room for it, or no viewer.
+    fn publish(&self, event: &Value) -> bool;
+    /// Returns the requested conditions of the links.
     fn conditions(&self) -> Conditions;
-    /// Returns whether they want it to end.
+    /// Returns whether a stop was requested.
     fn is_stopped(&self) -> bool;
 }
 
-/// Plays a demonstration to its end. Returns why it ended.
+/// Plays a demonstration to its end. Returns the reason of the end.
 pub(super) fn play(stage: &mut PlaybackState, audience: &impl Audience) -> Result<&'static str, String> {
     let began = Instant::now();
     let mut last = began;
     loop {
-        let told = audience.tell(&stage.frame());
+        let is_kept = audience.publish(&stage.frame());
         if stage.is_over() {
             return Ok("every system has ended");
         }
         if audience.is_stopped() {
             return Ok("stopped");
         }
-        if !told {
-            return Ok("there is no room to keep more");
+        if !is_kept {
+            return Ok("the recording is full");
         }
         if stage.now >= LIMIT || began.elapsed() >= LIMIT_BY_CLOCK {
-            return Ok("the time is up");
+            return Ok("the time limit is reached");
         }
         thread::sleep(FRAME.saturating_sub(last.elapsed()));
         let passed = last.elapsed().min(MOST);
@@ -71,14 +71,14 @@ pub(super) struct PlaybackState {
     systems: Vec<PlaybackSystem>,
 }
 
-/// A system that is shown.
+/// A shown system.
 struct PlaybackSystem {
     transfer: Box<dyn Transfer>,
     rate: RateMeter,
-    /// Bytes by how they came.
+    /// Bytes by their kind of delivery.
     bytes: [u64; Kind::COUNT],
     is_over: bool,
-    /// The floor when it was complete, in seconds.
+    /// The floor at its completion, in seconds.
     floor: Option<f64>,
 }
 
@@ -86,7 +86,7 @@ impl PlaybackState {
     /// Prepares simulated transfers.
     ///
     /// # Errors
-    /// A system or a link that makes no sense.
+    /// An invalid system or link.
     pub(super) fn simulated(setup: &Setup, picture: &Arc<[u8]>) -> Result<Self, String> {
         let Setup { conditions, seed, .. } = setup;
         let transfer = |system: &DemoSystem| {
@@ -98,7 +98,7 @@ impl PlaybackState {
         Ok(Self::new(setup, picture.len(), transfers, None))
     }
 
-    /// Shows these transfers, which began at that time, or which run in virtual time.
+    /// Creates the state of these transfers, which began at that time or run in virtual time.
     pub(super) fn new(setup: &Setup, length: usize, transfers: Vec<Box<dyn Transfer>>, began: Option<Instant>) -> Self {
         let show = |transfer| PlaybackSystem {
             transfer,
@@ -121,10 +121,10 @@ impl PlaybackState {
         self.systems.iter().all(|shown| shown.is_over)
     }
 
-    /// Lets time pass.
+    /// Advances time.
     fn advance(&mut self, passed: Duration, conditions: Conditions) -> Result<(), String> {
         if let Some(began) = self.began {
-            // Links change when they are told to, and not when they were last looked at.
+            // Links change at the time of the change, not at that of the last frame.
             self.now = began.elapsed();
         }
         let link = conditions.link();
@@ -145,7 +145,7 @@ impl PlaybackState {
         Ok(())
     }
 
-    /// Returns what has happened since the last frame.
+    /// Returns the changes since the last frame.
     fn frame(&mut self) -> Value {
         let now = self.now;
         let floor = Some(self.floor.time()).filter(|floor| *floor < Duration::MAX).map(seconds);
@@ -161,7 +161,7 @@ impl PlaybackState {
 
 impl PlaybackSystem {
     fn frame(&mut self, now: Duration, floor: Option<f64>) -> Value {
-        let Look { pieces, open, state, is_over } = self.transfer.look();
+        let TransferProgress { pieces, open, state, is_over } = self.transfer.take_progress();
         self.is_over = is_over;
         if state.completed.is_some() && self.floor.is_none() {
             self.floor = floor;
@@ -173,7 +173,7 @@ impl PlaybackSystem {
         let piece = |(offset, kind, bytes): &(u64, Kind, Vec<u8>)| json!([offset, *kind as u8, BASE64.encode(bytes)]);
         json!({
             "pieces": pieces.iter().map(piece).collect::<Vec<_>>(),
-            "open": open.iter().filter(|block| hides_something(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
+            "open": open.iter().filter(|block| has_hidden_symbols(block)).take(MOST_OPEN).map(open_value).collect::<Vec<_>>(),
             "bytes": self.bytes,
             "rate": (rate / 1e3).round() / 1e3,
             "lost": state.lost,
@@ -186,28 +186,28 @@ impl PlaybackSystem {
     }
 }
 
-/// Whether a block has symbols that are no pixels yet: source symbols are seen as they arrive.
-const fn hides_something(block: &OpenBlock) -> bool {
+/// Returns whether a block has symbols that are not pixels yet: source symbols are drawn on arrival.
+const fn has_hidden_symbols(block: &OpenBlock) -> bool {
     block.repairs > 0
 }
 
-/// Offset, length, and percent of the symbols that decoding takes.
+/// Returns the offset, the length, and the percentage of the symbols needed for decoding.
 fn open_value(block: &OpenBlock) -> Value {
     let filled = (block.source + block.repairs) * 100 / block.k.max(1);
     json!([block.offset, block.length, filled.min(100)])
 }
 
-/// To the millisecond.
+/// Rounds to milliseconds.
 fn seconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e3).round() / 1e3
 }
 
-/// The rate at which bytes arrive.
+/// The rate of arriving bytes.
 #[derive(Debug, Default)]
 struct RateMeter(VecDeque<(Duration, u64)>);
 
 impl RateMeter {
-    /// Returns the bits per second of the last [`RATE_SPAN`], if so many bytes have arrived by `now`.
+    /// Returns the bits per second of the last [`RATE_SPAN`], with this number of bytes arrived by `now`.
     fn at(&mut self, now: Duration, bytes: u64) -> f64 {
         self.0.push_back((now, bytes));
         while self.0.len() > 2 && self.0[1].0 + RATE_SPAN <= now {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_that_of_the_last_half_second() {
+    fn rate_is_of_the_last_half_second() {
         let mut meter = RateMeter::default();
         let rates: Vec<f64> = (0..=20_u64)
             .map(|tenth| meter.at(Duration::from_millis(100 * tenth), if tenth <= 10 { tenth * 1_000 } else { 10_000 }))
@@ -233,13 +233,13 @@ mod tests {
         assert_eq!((rates[0], rates[5], rates[10], rates[15], rates[20]), (0.0, 80_000.0, 80_000.0, 0.0, 0.0));
     }
 
-    /// A picture without two equal rows.
+    /// Returns a picture without two equal rows.
     fn picture(width: u32, height: u32) -> Arc<[u8]> {
         let mut random = fastrand::Rng::with_seed(5);
         (0..width * height * 3).map(|_| random.u8(..)).collect()
     }
 
-    /// What a viewer has of one system after all frames: bytes and kinds.
+    /// Returns a viewer's bytes and kinds of one system after all frames.
     fn painted(events: &[Value], system: usize, length: usize) -> (Vec<u8>, Vec<Option<u64>>) {
         let (mut bytes, mut kinds) = (vec![0; length], vec![None; length]);
         for event in events {
@@ -247,7 +247,7 @@ mod tests {
                 let offset = piece[0].as_u64().expect("an offset") as usize;
                 let data = BASE64.decode(piece[2].as_str().expect("text").as_bytes()).expect("Base64");
                 let range = offset..offset + data.len();
-                assert!(kinds[range.clone()].iter().all(Option::is_none), "{range:?} comes twice");
+                assert!(kinds[range.clone()].iter().all(Option::is_none), "{range:?} arrives twice");
                 kinds[range.clone()].fill(piece[1].as_u64());
                 bytes[range].copy_from_slice(&data);
             }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn every_system_ends_with_the_picture() {
+    fn simulated_systems_deliver_the_picture() {
         let picture = picture(200, 150);
         for (loss, systems) in [(0.0, "auto,linux-tcp,rc-udp"), (10.0, "auto,linux-tcp,rc-udp,tornado-transfer")] {
             let setup = asked(systems, (200, 150), loss).check(picture.len()).expect("a demonstration");
@@ -280,7 +280,7 @@ mod tests {
                 let floor = events.last().expect("frames")["frame"]["floor"].as_f64().expect("a floor");
                 assert!(last["done"].as_f64().is_some_and(|done| done > floor * 0.95), "{name}: {last}, floor {floor}");
                 assert!(loss == 0.0 || last["lost"].as_u64() > Some(0), "{name}: {last}");
-                // Nothing is drawn before it is there: several frames bring a part each.
+                // Bytes are drawn on arrival: several frames have a part each.
                 let parts = events.iter().filter(|event| event["frame"]["systems"][at]["pieces"] != json!([]));
                 assert!(name == "rc-udp" || parts.count() >= 2, "{name}");
             }
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn links_change_while_it_plays() {
+    fn link_change_takes_effect_during_playback() {
         let picture = picture(400, 300);
         let setup = asked("auto,linux-tcp", (400, 300), 0.0).check(picture.len()).expect("a demonstration");
         let mut stage = PlaybackState::simulated(&setup, &picture).expect("links that make sense");

@@ -1,14 +1,14 @@
-//! A demonstration as a file that plays by itself: one page with everything in it.
+//! A demonstration as a self-contained page that plays it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::web::page;
 
-/// The scripts of the page that a recording has, in the order in which they use each other.
+/// The scripts of a recording, in the order of their dependencies.
 const SCRIPTS: [&str; 3] = ["/wire.js", "/demonstration_show.js", "/demonstration_playback.js"];
 
-/// Returns the page that plays these events, each of them JSON.
+/// Returns the page that plays these events in JSON.
 pub(super) fn page(events: &[Arc<str>]) -> String {
     let style = page::text("/style.css");
     let mut page = format!(
@@ -18,14 +18,14 @@ pub(super) fn page(events: &[Arc<str>]) -> String {
          <main id=\"demonstration\"></main>\n<script type=\"application/json\" id=\"record\">["
     );
     for (at, event) in events.iter().enumerate() {
-        // Within JSON it stands in strings only. The end of a script does not.
+        // Within JSON, `<` occurs in strings only. It could otherwise end the script.
         let event = event.replace('<', "\\u003c");
         let comma = if at == 0 { "" } else { ",\n" };
         write!(page, "{comma}{event}").expect("a string takes all");
     }
     page.push_str("]</script>\n<script type=\"module\">\n");
     for script in SCRIPTS {
-        // One script, in which they know each other without importing anything.
+        // One script, which needs no imports.
         let lines = page::text(script).lines().filter(|line| !line.starts_with("import "));
         for line in lines {
             page.push_str(line);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_needs_nothing_else_and_cannot_be_broken_out_of() {
+    fn recording_is_self_contained_and_escaped() {
         let events = [r#"{"start":{"systems":["</script><script>"]}}"#, r#"{"over":{}}"#].map(Arc::from);
         let page = page(&events);
         for outside in ["src=", "import ", "http:", "https:", "url("] {

@@ -1,4 +1,4 @@
-//! A demonstration: what it shows, what it is told while it plays, and everything that viewers see of it.
+//! A demonstration: its setup, its current conditions, and all events for viewers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,12 +9,12 @@ use super::emulated;
 use super::play::{Audience, PlaybackState, play};
 use super::setup::{Conditions, Setup};
 use crate::web::lock;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
-/// The most that is kept of one demonstration, in bytes: four pictures in Base64, and the numbers of ten minutes.
+/// The most stored bytes of one demonstration: four pictures in Base64, and the numbers of ten minutes.
 const KEPT: usize = 64 << 20;
 
-/// A demonstration that plays, or has ended.
+/// A playing or ended demonstration.
 #[derive(Debug)]
 pub(super) struct DemoRun {
     id: u32,
@@ -31,7 +31,7 @@ impl DemoRun {
         Self {
             id,
             picture,
-            topic: Topic::new(Keep::All(KEPT)),
+            topic: Topic::new(Retention::All(KEPT)),
             conditions: Mutex::new(setup.conditions),
             stopped: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -39,19 +39,19 @@ impl DemoRun {
         }
     }
 
-    /// Tells viewers what is shown.
+    /// Sends the setup to viewers.
     pub(super) fn begin(&self) {
         let Setup { systems, width, height, seed, emulated, .. } = &self.setup;
         let start = json!({
             "id": self.id, "width": width, "height": height, "seed": seed, "systems": systems, "emulated": emulated,
         });
-        self.tell(&json!({ "start": start }));
+        self.publish(&json!({ "start": start }));
     }
 
-    /// Plays it, to be called on a thread of its own; viewers learn how it ended, whatever happens.
+    /// Plays it, on a thread of its own; viewers always get the reason of its end.
     pub(super) fn play(&self) {
         let mut end =
-            StopOnDrop { run: self, why: "the engine broke: its message is where downpour-lab was started".to_owned() };
+            StopOnDrop { run: self, why: "internal error: see the message where downpour-lab was started".to_owned() };
         self.begin();
         let ended = if self.setup.emulated {
             emulated::relay(self)
@@ -60,7 +60,7 @@ impl DemoRun {
                 .and_then(|mut stage| play(&mut stage, self))
                 .map(str::to_owned)
         };
-        end.why = ended.unwrap_or_else(|error| format!("it failed: {error}"));
+        end.why = ended.unwrap_or_else(|error| format!("failed: {error}"));
     }
 
     pub(super) const fn id(&self) -> u32 {
@@ -76,7 +76,7 @@ impl DemoRun {
         &self.picture
     }
 
-    /// Changes the links of all systems, and how fast virtual time passes.
+    /// Changes the links of all systems, and the speed of virtual time.
     pub(super) fn set_conditions(&self, conditions: Conditions) {
         *lock(&self.conditions) = conditions.on(self.setup.emulated);
     }
@@ -93,15 +93,15 @@ impl DemoRun {
         Arc::clone(&self.topic)
     }
 
-    /// Returns everything that viewers have been told, as JSON.
+    /// Returns all events sent to viewers, as JSON.
     pub(super) fn events(&self) -> Vec<Arc<str>> {
         self.topic.kept()
     }
 }
 
 impl Audience for DemoRun {
-    fn tell(&self, event: &Value) -> bool {
-        self.topic.tell(event)
+    fn publish(&self, event: &Value) -> bool {
+        self.topic.publish(event)
     }
 
     fn conditions(&self) -> Conditions {
@@ -121,7 +121,7 @@ struct StopOnDrop<'a> {
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
-        self.run.tell(&json!({ "over": { "why": self.why } }));
+        self.run.publish(&json!({ "over": { "why": self.why } }));
         self.run.topic.end();
         self.run.over.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What a demonstration shows, and the link: as the page asks for it, checked.
+//! The setup of a demonstration, checked from a request of the page.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ const SMALLEST_QUEUE: u64 = 60_000;
 /// Bytes of the largest packet.
 const MTU: u32 = 1_500;
 
-/// The link of each system, and how fast time passes.
+/// The link of each system, and the speed of time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Conditions {
-    /// Percent of the packets that are lost at random, in each direction.
+    /// Percentage of packets lost at random, in each direction.
     pub(super) loss: f64,
     /// One-way delay in milliseconds.
     pub(super) delay: f64,
     /// Mbit/s.
     pub(super) rate: f64,
-    /// Seconds of the simulation that pass in one of the clock.
+    /// Seconds of the simulation per second of the clock.
     pub(super) speed: f64,
 }
 
@@ -52,7 +52,7 @@ impl Conditions {
         }
     }
 
-    /// Returns them for emulated links or for simulated ones: on the former time passes as it does.
+    /// Returns them for emulated or simulated links: on emulated ones time is real.
     pub(super) fn on(self, emulated: bool) -> Self {
         if emulated { Self { speed: 1.0, ..self } } else { self }
     }
@@ -67,7 +67,7 @@ impl Conditions {
         Duration::from_secs_f64(self.delay / 1e3)
     }
 
-    /// Returns the link: its queue holds what the rate carries in a round trip.
+    /// Returns the link: its queue has the size of the bandwidth-delay product.
     pub(super) fn link(&self) -> Duplex {
         let delay = self.delay();
         let carried = self.rate().bytes_per_second() * 2.0 * delay.as_secs_f64();
@@ -83,7 +83,7 @@ impl Conditions {
     }
 }
 
-/// What the page asks for, beside the picture.
+/// The request of the page, without the picture.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SetupRequest {
     /// Names of systems, separated by commas.
@@ -91,7 +91,7 @@ pub(super) struct SetupRequest {
     width: u32,
     height: u32,
     seed: u64,
-    // Not a `Conditions` that is flattened: numbers of a query would not be read.
+    // Not a flattened `Conditions`: numbers of a query would not be parsed.
     loss: f64,
     delay: f64,
     rate: f64,
@@ -100,7 +100,7 @@ pub(super) struct SetupRequest {
     emulated: bool,
 }
 
-/// What a demonstration shows.
+/// The setup of a demonstration.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) systems: Vec<DemoSystem>,
@@ -108,34 +108,34 @@ pub(super) struct Setup {
     pub(super) width: u32,
     /// Pixels.
     pub(super) height: u32,
-    /// Of all links.
+    /// The seed of all links.
     pub(super) seed: u64,
-    /// At the start.
+    /// The conditions at the start.
     pub(super) conditions: Conditions,
     /// Whether the links are emulated, and time is real.
     pub(super) emulated: bool,
-    /// What was asked for.
+    /// The request.
     pub(super) asked: SetupRequest,
 }
 
 impl SetupRequest {
-    /// Returns the links and the speed that it asks for.
+    /// Returns the requested links and speed.
     const fn conditions(&self) -> Conditions {
         let Self { loss, delay, rate, speed, .. } = *self;
         Conditions { loss, delay, rate, speed }
     }
 
-    /// Returns the bytes of its picture, if it has a size that can be shown.
+    /// Returns the bytes of its picture, if its size is allowed.
     pub(super) fn picture_bytes(&self) -> Option<usize> {
         let sides = [self.width, self.height];
         let bytes = sides.iter().map(|side| *side as usize).product::<usize>() * PIXEL;
         (sides.iter().all(|side| (1..=LONGEST_SIDE).contains(side)) && bytes <= LARGEST_PICTURE).then_some(bytes)
     }
 
-    /// Checks it for a picture of so many bytes.
+    /// Checks it for a picture of this number of bytes.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// The first invalid value.
     pub(super) fn check(&self, bytes: usize) -> Result<Setup, String> {
         let Self { width, height, seed, emulated, .. } = *self;
         if ![width, height].iter().all(|side| (1..=LONGEST_SIDE).contains(side)) {
@@ -144,14 +144,14 @@ impl SetupRequest {
             ));
         }
         if bytes != width as usize * height as usize * PIXEL {
-            return Err(format!("{bytes} bytes are no picture of {width} x {height} pixels: send 3 for each"));
+            return Err(format!("{bytes} bytes for a picture of {width} x {height} pixels: send 3 for each pixel"));
         }
         let conditions = self.conditions();
         conditions.check()?;
         let known = |name: &str| {
             let system = SYSTEMS.into_iter().find(|system| system.id == name);
             let system = system.map(|system| if emulated && system.id == KERNEL_TCP.id { KERNEL_TCP } else { system });
-            system.ok_or_else(|| format!("there is no system {name:?}: choose from the list"))
+            system.ok_or_else(|| format!("unknown system {name:?}: choose from the list"))
         };
         let systems = self.systems.split(',').map(known).collect::<Result<Vec<DemoSystem>, String>>()?;
         if !SYSTEMS_AT_ONCE.contains(&systems.len()) {
@@ -166,24 +166,24 @@ impl SetupRequest {
 pub(super) mod tests {
     use super::*;
 
-    /// Returns a request for these systems, a picture of so many pixels, and this loss in percent.
+    /// Returns a request for these systems, a picture of this size, and this loss in percent.
     pub(in crate::web::demonstration) fn asked(systems: &str, (width, height): (u32, u32), loss: f64) -> SetupRequest {
         let systems = systems.to_owned();
         SetupRequest { systems, width, height, seed: 1, loss, delay: 20.0, rate: 20.0, speed: 8.0, emulated: false }
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_what_to_do() {
+    fn setup_check_refuses_invalid_values() {
         let fine = asked("auto,linux-tcp", (4, 2), 5.0);
         let setup = fine.check(24).expect("a demonstration");
         assert_eq!(setup.systems.iter().map(|system| system.id).collect::<Vec<_>>(), ["auto", "linux-tcp"]);
         for (wrong, bytes, says) in [
-            (fine.clone(), 23, "23 bytes are no picture of 4 x 2 pixels"),
+            (fine.clone(), 23, "23 bytes for a picture of 4 x 2 pixels"),
             (asked("auto,linux-tcp", (0, 2), 5.0), 0, "choose from 1 to 4096"),
             (asked("auto,linux-tcp", (u32::MAX, u32::MAX), 5.0), 3, "choose from 1 to 4096"),
             (asked("auto", (4, 2), 5.0), 24, "choose two to four systems"),
             (asked("auto,auto,auto,auto,auto", (4, 2), 5.0), 24, "choose two to four systems"),
-            (asked("auto,sctp", (4, 2), 5.0), 24, "there is no system \"sctp\""),
+            (asked("auto,sctp", (4, 2), 5.0), 24, "unknown system \"sctp\""),
             (asked("auto,linux-tcp", (4, 2), 51.0), 24, "the loss is 51%: choose from 0 to 50%"),
             (asked("auto,linux-tcp", (4, 2), f64::NAN), 24, "the loss is NaN%"),
             (SetupRequest { rate: f64::INFINITY, ..fine.clone() }, 24, "the rate is inf"),
@@ -195,7 +195,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_queue_holds_a_round_trip() {
+    fn queue_is_one_bdp() {
         let conditions = Conditions { loss: 5.0, delay: 100.0, rate: 40.0, speed: 1.0 };
         let link = conditions.link();
         assert_eq!(link.forward.queue_bytes, Some(1_000_000));

@@ -1,26 +1,26 @@
-//! A system that carries the picture, as it is watched.
+//! A system that carries the picture, as seen by viewers.
 
 use std::time::Duration;
 
 use netsim::Duplex;
 use sim::{DeliveredBy, ObservedTransfer, OpenBlock, ReceivedRange, TransferPair, WatchedState};
 
-/// How the receiver came by a byte; the numbers are those of the page.
+/// The kind of delivery of a byte; the page uses these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Sent once.
+    /// First transmission.
     First = 0,
-    /// Sent again.
+    /// Retransmission.
     Again = 1,
     /// Rebuilt by decoding.
     Repaired = 2,
-    /// Nobody tells: the kernel's TCP hands over bytes in order, and no more.
-    Untold = 3,
+    /// Unknown: the kernel's TCP delivers bytes in order without this information.
+    Unknown = 3,
 }
 
 impl Kind {
-    /// How many there are.
+    /// The number of kinds.
     pub(super) const COUNT: usize = 4;
 }
 
@@ -34,19 +34,19 @@ impl From<DeliveredBy> for Kind {
     }
 }
 
-/// What has happened since the last look, and the state now.
+/// The changes since the last call, and the present state.
 #[derive(Debug, Default)]
-pub(super) struct Look {
-    /// Bytes that the receiver has got: the first one's place, how it came by them, and they themselves.
+pub(super) struct TransferProgress {
+    /// Bytes received: their offset, their kind, and their values.
     pub(super) pieces: Vec<(u64, Kind, Vec<u8>)>,
     pub(super) open: Vec<OpenBlock>,
     pub(super) state: WatchedState,
-    /// Whether the receiver has everything, or a side has given up.
+    /// Whether the receiver has all bytes, or a host has given up.
     pub(super) is_over: bool,
 }
 
-impl Look {
-    /// Looks at hosts with the engine.
+impl TransferProgress {
+    /// Returns the state of hosts with the engine.
     pub(super) fn at<E: TransferPair>(watched: &mut ObservedTransfer<E>) -> Self {
         let (pieces, open) = watched.look();
         let piece = |ReceivedRange { offset, bytes, came }| (offset, Kind::from(came), bytes);
@@ -57,20 +57,20 @@ impl Look {
 
 /// A transfer of the picture.
 pub(super) trait Transfer {
-    /// Lets it run until so long after the start. One in real time runs by itself.
+    /// Runs it until this time after the start. A transfer in real time runs by itself.
     ///
     /// # Errors
-    /// An engine that does not let time pass.
+    /// An engine that does not advance time.
     fn run_until(&mut self, now: Duration) -> Result<(), String>;
 
     /// Changes its link for packets sent from now on.
     ///
     /// # Errors
-    /// A link that makes no sense.
+    /// An invalid link.
     fn set_link(&mut self, link: &Duplex) -> Result<(), String>;
 
-    /// Returns what the receiver has got since the last call, and the state.
-    fn look(&mut self) -> Look;
+    /// Returns the bytes received since the last call, and the state.
+    fn take_progress(&mut self) -> TransferProgress;
 }
 
 impl Transfer for ObservedTransfer {
@@ -82,7 +82,7 @@ impl Transfer for ObservedTransfer {
         Self::set_link(self, link).map_err(|error| error.to_string())
     }
 
-    fn look(&mut self) -> Look {
-        Look::at(self)
+    fn take_progress(&mut self) -> TransferProgress {
+        TransferProgress::at(self)
     }
 }

@@ -1,4 +1,4 @@
-//! A file that is read while it is written.
+//! A file read during its writing.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -12,46 +12,46 @@ use std::time::Duration;
 use crate::series::name_of;
 use crate::trace::{Limits, Trace};
 use crate::web::lock;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
 use super::view;
 
-/// How often a file is looked at: viewers are told no more often than that.
+/// Interval of reads, and of updates to viewers.
 const EVERY: Duration = Duration::from_millis(250);
-/// What is kept of a file: some MB, whatever its length.
+/// Limits of the stored part of a file: some MB, whatever its length.
 const LIMITS: Limits = Limits { buckets: 8192, connections: 8 };
 const CHUNK: usize = 64 << 10;
-/// Bytes that are read before viewers are told, of a file that was long already.
+/// Bytes read before an update to viewers, for a file that is already long.
 const MOST_AT_ONCE: u64 = 4 << 20;
-/// Bytes at the beginning by which a file is recognised.
+/// Bytes at the beginning that identify a file.
 const BEGINNING: usize = 1024;
 
-/// A file, what has been read of it, and its viewers.
+/// A file, its content so far, and its viewers.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct FollowedTrace {
     path: PathBuf,
     pub(super) name: String,
     pub(super) topic: Arc<Topic>,
     state: Mutex<TraceView>,
-    /// Whether it is read for the last time.
+    /// Whether the next read is the last.
     is_ending: AtomicBool,
-    /// Who reads it.
+    /// The reading thread.
     thread: OnceLock<JoinHandle<()>>,
 }
 
-/// What has been read.
+/// The content so far.
 #[derive(Debug)]
 pub(super) struct TraceView {
     pub(super) trace: Trace,
     pub(super) bytes: u64,
-    /// How often the file has begun anew.
-    pub(super) anew: usize,
-    /// Why nothing can be read at present.
+    /// The number of replacements and truncations.
+    pub(super) replacements: usize,
+    /// The reason why the file cannot be read at present.
     pub(super) trouble: Option<String>,
 }
 
-impl Followed {
-    /// Begins to follow a file, which need not be there yet.
+impl FollowedTrace {
+    /// Starts to follow a file, which may not exist yet.
     pub(super) fn start(path: PathBuf) -> io::Result<Arc<Self>> {
         let followed = Arc::new(Self::new(path));
         let follower = Arc::clone(&followed);
@@ -59,7 +59,7 @@ impl Followed {
             let mut reader = TraceReader::default();
             loop {
                 let is_last = follower.is_ending.load(Ordering::Relaxed);
-                follower.look(&mut reader);
+                follower.poll(&mut reader);
                 if is_last {
                     return follower.end();
                 }
@@ -71,12 +71,12 @@ impl Followed {
     }
 
     fn new(path: PathBuf) -> Self {
-        let state = TraceView { trace: Trace::new(LIMITS), bytes: 0, anew: 0, trouble: None };
-        let (name, topic) = (name_of(&path), Topic::new(Keep::Last));
+        let state = TraceView { trace: Trace::new(LIMITS), bytes: 0, replacements: 0, trouble: None };
+        let (name, topic) = (name_of(&path), Topic::new(Retention::Last));
         Self { name, path, topic, state: Mutex::new(state), is_ending: AtomicBool::new(false), thread: OnceLock::new() }
     }
 
-    /// Has it read for the last time, after which its viewers are told that this was all.
+    /// Requests a last read, after which viewers are notified of the end.
     pub(super) fn finish(&self) {
         self.is_ending.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.get() {
@@ -84,39 +84,39 @@ impl Followed {
         }
     }
 
-    /// Tells the viewers that nothing more is read.
+    /// Notifies the viewers of the end.
     fn end(&self) {
-        let mut told = view::state(&self.name, &self.state());
-        told["is_over"] = true.into();
-        self.topic.tell(&told);
+        let mut last = view::state(&self.name, &self.state());
+        last["is_over"] = true.into();
+        self.topic.publish(&last);
         self.topic.end();
     }
 
-    /// Returns what has been read.
+    /// Returns the content so far.
     pub(super) fn state(&self) -> MutexGuard<'_, TraceView> {
         lock(&self.state)
     }
 
-    /// Whether this is the file with that path.
+    /// Returns whether this is the file with that path.
     pub(super) fn is(&self, path: &Path) -> bool {
         self.path == path
     }
 
-    /// Reads what is new, and tells the viewers.
-    fn look(&self, reader: &mut TraceReader) {
-        let mut is_told = false;
+    /// Reads new content, and notifies the viewers.
+    fn poll(&self, reader: &mut TraceReader) {
+        let mut is_published = false;
         loop {
             let found = reader.find(&self.path);
             let mut state = self.state();
-            let mut changed = !is_told && self.topic.kept().is_empty();
+            let mut changed = !is_published && self.topic.kept().is_empty();
             let mut is_more = false;
             let trouble = match found {
-                Ok(is_anew) => {
-                    if is_anew && state.bytes > 0 {
+                Ok(is_replaced) => {
+                    if is_replaced && state.bytes > 0 {
                         (state.trace, state.bytes) = (Trace::new(LIMITS), 0);
-                        state.anew += 1;
+                        state.replacements += 1;
                     }
-                    changed |= is_anew;
+                    changed |= is_replaced;
                     drop(state);
                     let read = self.read(reader);
                     state = self.state();
@@ -126,7 +126,7 @@ impl Followed {
                             is_more = length >= MOST_AT_ONCE;
                             None
                         }
-                        Err(error) => Some(format!("it cannot be read: {error}")),
+                        Err(error) => Some(format!("cannot read it: {error}")),
                     }
                 }
                 Err(trouble) => Some(trouble),
@@ -134,10 +134,10 @@ impl Followed {
             changed |= state.trouble != trouble;
             state.trouble = trouble;
             if changed {
-                let told = view::state(&self.name, &state);
+                let update = view::state(&self.name, &state);
                 drop(state);
-                self.topic.tell(&told);
-                is_told = true;
+                self.topic.publish(&update);
+                is_published = true;
             }
             if !is_more {
                 return;
@@ -145,7 +145,7 @@ impl Followed {
         }
     }
 
-    /// Reads on, a bounded number of bytes; returns how many.
+    /// Reads a bounded number of further bytes; returns the number.
     fn read(&self, reader: &mut TraceReader) -> io::Result<u64> {
         let (mut chunk, mut total) = (vec![0; CHUNK], 0);
         while total < MOST_AT_ONCE {
@@ -163,7 +163,7 @@ impl Followed {
     }
 }
 
-/// An open file, and the place up to which it is read.
+/// An open file, and the read position.
 #[derive(Debug, Default)]
 struct TraceReader {
     file: Option<File>,
@@ -173,14 +173,15 @@ struct TraceReader {
 }
 
 impl TraceReader {
-    /// Finds the file; returns whether it is another one than before, or begins anew. The error is why there is none.
+    /// Opens the file; returns whether it was replaced or truncated. The error is the reason why it cannot be opened.
     fn find(&mut self, path: &Path) -> Result<bool, String> {
-        let is_file = |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is no file".to_owned()) };
+        let is_file =
+            |found: Metadata| if found.is_file() { Ok(found) } else { Err("it is not a regular file".to_owned()) };
         let found = path.metadata().map_err(|error| trouble(&error)).and_then(is_file)?;
         if self.file.is_some() && self.id == id(&found) && found.len() >= self.at && self.begins_as_before() {
             return Ok(false);
         }
-        // What was a file may be a pipe by now, whose opening would wait.
+        // The file may have become a FIFO, whose opening would wait.
         let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = opened.map_err(|error| trouble(&error))?;
         let found = file.metadata().map_err(|error| trouble(&error)).and_then(is_file)?;
@@ -188,7 +189,7 @@ impl TraceReader {
         Ok(true)
     }
 
-    /// Whether the file still begins with what was read: one that was truncated may have become longer since.
+    /// Returns whether the file still begins with the same bytes: a truncated one may have become longer since.
     fn begins_as_before(&self) -> bool {
         let mut now = vec![0; self.beginning.len()];
         let read = self.file.as_ref().map(|file| file.read_exact_at(&mut now, 0));
@@ -212,8 +213,8 @@ fn id(found: &Metadata) -> (u64, u64) {
 
 fn trouble(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "it is not there: it is read as soon as it is".to_owned(),
-        _ => format!("it cannot be read: {error}"),
+        io::ErrorKind::NotFound => "it does not exist yet: waiting for it".to_owned(),
+        _ => format!("cannot read it: {error}"),
     }
 }
 
@@ -229,63 +230,63 @@ mod tests {
         format!("\u{1e}{{\"time\":{time},\"name\":\"recovery:metrics_updated\",\"data\":{{\"loss\":0.5}}}}\n")
     }
 
-    /// The seconds of the last connection, how often the file began anew, and what is wrong.
-    fn seen(followed: &Followed) -> (Option<f64>, usize, Option<String>) {
+    /// Returns the seconds of the last connection, the number of replacements, and the error.
+    fn seen(followed: &FollowedTrace) -> (Option<f64>, usize, Option<String>) {
         let state = followed.state();
         (
             state.trace.connections().back().map(crate::trace::TracedConnection::seconds),
-            state.anew,
+            state.replacements,
             state.trouble.clone(),
         )
     }
 
     #[test]
-    fn a_file_is_read_on_and_one_that_is_replaced_or_truncated_anew() {
+    fn follow_reads_appended_replaced_and_truncated_files() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
-        let (followed, mut reader) = (Followed::new(path.clone()), TraceReader::default());
-        let mut look = || {
-            followed.look(&mut reader);
+        let (followed, mut reader) = (FollowedTrace::new(path.clone()), TraceReader::default());
+        let mut poll = || {
+            followed.poll(&mut reader);
             seen(&followed)
         };
-        let absent = "it is not there: it is read as soon as it is".to_owned();
-        assert_eq!(look(), (None, 0, Some(absent.clone())));
-        assert_eq!(followed.topic.kept().len(), 1, "viewers are told");
+        let absent = "it does not exist yet: waiting for it".to_owned();
+        assert_eq!(poll(), (None, 0, Some(absent.clone())));
+        assert_eq!(followed.topic.kept().len(), 1, "viewers are notified");
         let mut file = File::options().create(true).append(true).open(&path).expect("a file");
         file.write_all(format!("{HEADER}{}", event(1000)).as_bytes()).expect("written");
-        assert_eq!(look(), (Some(1.0), 0, None));
+        assert_eq!(poll(), (Some(1.0), 0, None));
         let (first, second) = (event(2000), event(3000));
         file.write_all(format!("{first}{}", &second[..20]).as_bytes()).expect("written");
-        assert_eq!(look(), (Some(2.0), 0, None));
+        assert_eq!(poll(), (Some(2.0), 0, None));
         file.write_all(&second.as_bytes()[20..]).expect("written");
-        assert_eq!(look(), (Some(3.0), 0, None));
-        // Shorter, and then longer than what was read.
+        assert_eq!(poll(), (Some(3.0), 0, None));
+        // Shorter, and then longer than before.
         fs::write(&path, HEADER).expect("written");
-        assert_eq!(look(), (Some(0.0), 1, None));
+        assert_eq!(poll(), (Some(0.0), 1, None));
         fs::write(&path, format!("{HEADER}{}", event(3500))).expect("written");
-        assert_eq!(look(), (Some(3.5), 1, None), "as if it had been appended");
+        assert_eq!(poll(), (Some(3.5), 1, None), "as if appended");
         fs::write(&path, format!("{HEADER}{}", event(4000).repeat(9))).expect("written");
-        assert_eq!(look(), (Some(4.0), 2, None));
+        assert_eq!(poll(), (Some(4.0), 2, None));
         let other = directory.path().join("other");
         fs::write(&other, format!("{HEADER}{}{}", event(4000).repeat(9), event(5000))).expect("written");
         fs::rename(&other, &path).expect("replaced");
-        assert_eq!(look(), (Some(5.0), 3, None));
+        assert_eq!(poll(), (Some(5.0), 3, None));
         fs::remove_file(&path).expect("removed");
-        assert_eq!(look(), (Some(5.0), 3, Some(absent)));
+        assert_eq!(poll(), (Some(5.0), 3, Some(absent)));
         use rustix::fs::{CWD, FileType, Mode, mknodat};
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a pipe");
-        assert_eq!(look().2.as_deref(), Some("it is no file"));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
+        assert_eq!(poll().2.as_deref(), Some("it is not a regular file"));
     }
 
     #[test]
-    fn nothing_is_told_while_nothing_changes() {
+    fn follow_sends_no_update_without_a_change() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.qlog");
         fs::write(&path, HEADER).expect("written");
-        let (followed, mut reader) = (Followed::new(path), TraceReader::default());
-        followed.look(&mut reader);
-        let told = followed.topic.kept();
-        followed.look(&mut reader);
-        assert!(Arc::ptr_eq(&told[0], &followed.topic.kept()[0]));
+        let (followed, mut reader) = (FollowedTrace::new(path), TraceReader::default());
+        followed.poll(&mut reader);
+        let sent = followed.topic.kept();
+        followed.poll(&mut reader);
+        assert!(Arc::ptr_eq(&sent[0], &followed.topic.kept()[0]));
     }
 }

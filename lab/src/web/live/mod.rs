@@ -1,4 +1,4 @@
-//! The room Live: traces that are being written, or were.
+//! The room Live: growing and complete traces.
 
 mod follow;
 mod view;
@@ -24,17 +24,17 @@ use crate::trace::{MEASURED, TracedConnection};
 use crate::web::background::in_background;
 use crate::web::lock;
 use crate::web::refusal::Refusal;
-use follow::Followed;
+use follow::FollowedTrace;
 
-/// Files that are followed at once.
+/// The most followed files.
 const MOST_FILES: usize = 16;
-/// Files that are offered: the newest of the directory.
+/// The most offered files: the newest of the directory.
 const MOST_OFFERED: usize = 100;
-/// How long viewers have to take what is told last, and what can be saved, before this program ends.
-const LAST_CALL: Duration = Duration::from_millis(1500);
-/// Steps of a course that are told at once.
+/// The time for viewers to fetch the last update and the files to save before this program exits.
+const LAST_REQUESTS_WITHIN: Duration = Duration::from_millis(1500);
+/// The most steps of a course in one answer.
 const MOST_STEPS: usize = 2000;
-/// Courses in one picture.
+/// The most courses in one picture.
 const MOST_DRAWN: usize = 4;
 /// The longest request.
 const BODY: usize = 4096;
@@ -42,13 +42,13 @@ const BODY: usize = 4096;
 /// The room.
 #[derive(Debug)]
 pub(super) struct Live {
-    /// Whose traces are offered.
+    /// The directory of offered traces.
     directory: PathBuf,
-    files: Mutex<Vec<Arc<Followed>>>,
+    files: Mutex<Vec<Arc<FollowedTrace>>>,
 }
 
 impl Live {
-    /// Begins to follow these files.
+    /// Starts to follow these files.
     ///
     /// # Errors
     /// Too many files, or a system without a thread for each.
@@ -61,13 +61,12 @@ impl Live {
         Ok(Arc::new(live))
     }
 
-    /// Has all files read for the last time. Where somebody views one, returns after a time in which they take what is
-    /// left.
+    /// Reads all files for the last time. If one has viewers, returns after the time for their last requests.
     pub(super) async fn finish(&self) {
         let files = self.files().clone();
         files.iter().for_each(|file| file.finish());
         if files.iter().any(|file| file.topic.is_viewed()) {
-            tokio::time::sleep(LAST_CALL).await;
+            tokio::time::sleep(LAST_REQUESTS_WITHIN).await;
         }
     }
 
@@ -83,24 +82,24 @@ impl Live {
         Router::new().nest("/live", room.with_state(self))
     }
 
-    fn files(&self) -> MutexGuard<'_, Vec<Arc<Followed>>> {
+    fn files(&self) -> MutexGuard<'_, Vec<Arc<FollowedTrace>>> {
         lock(&self.files)
     }
 
-    fn file(&self, id: usize) -> Result<Arc<Followed>, Refusal> {
-        self.files().get(id).cloned().ok_or_else(|| Refusal::unknown("no such file is followed"))
+    fn file(&self, id: usize) -> Result<Arc<FollowedTrace>, Refusal> {
+        self.files().get(id).cloned().ok_or_else(|| Refusal::unknown("no such file is followed: reload the page"))
     }
 
-    /// Follows a file, unless it is followed already; returns its number.
+    /// Follows a file, unless it is already followed; returns its number.
     fn follow(&self, path: PathBuf) -> Result<usize, String> {
         let mut files = self.files();
         if let Some(id) = files.iter().position(|file| file.is(&path)) {
             return Ok(id);
         }
         if files.len() == MOST_FILES {
-            return Err(format!("{MOST_FILES} files are followed already: start the lab again for others"));
+            return Err(format!("limit of {MOST_FILES} followed files reached: restart the lab for others"));
         }
-        files.push(Followed::start(path).map_err(|error| format!("cannot follow another file: {error}"))?);
+        files.push(FollowedTrace::start(path).map_err(|error| format!("cannot follow another file: {error}"))?);
         Ok(files.len() - 1)
     }
 }
@@ -121,7 +120,7 @@ fn offered(directory: &Path) -> Vec<(String, PathBuf)> {
     newest.map(|((_, name), path)| (name.to_string_lossy().into_owned(), path)).collect()
 }
 
-/// The files that are followed, those that could be, and the quantities of courses.
+/// Lists the followed and the offered files, and the quantities of courses.
 async fn traces(State(live): State<Arc<Live>>) -> Result<Json<Value>, Refusal> {
     in_background(move || {
         let followed: Vec<Value> = live.files().iter().map(|file| json!(file.name)).collect();
@@ -137,16 +136,17 @@ async fn traces(State(live): State<Arc<Live>>) -> Result<Json<Value>, Refusal> {
     .await
 }
 
-/// The name of a file that was offered.
+/// The name of an offered file.
 #[derive(Debug, Deserialize)]
-struct Wish {
+struct FollowRequest {
     name: String,
 }
 
-async fn follow(State(live): State<Arc<Live>>, Json(wish): Json<Wish>) -> Result<Json<usize>, Refusal> {
+async fn follow(State(live): State<Arc<Live>>, Json(request): Json<FollowRequest>) -> Result<Json<usize>, Refusal> {
     in_background(move || {
-        let path = offered(&live.directory).into_iter().find(|(name, _)| *name == wish.name).map(|(_, path)| path);
-        let path = path.ok_or_else(|| Refusal::unknown("there is no such trace in the lab's directory any more"))?;
+        let path = offered(&live.directory).into_iter().find(|(name, _)| *name == request.name).map(|(_, path)| path);
+        let path =
+            path.ok_or_else(|| Refusal::unknown("no such trace in the lab's directory: it may have been removed"))?;
         live.follow(path).map(Json).map_err(Refusal::conflict)
     })
     .await
@@ -160,9 +160,9 @@ async fn events(
     Ok(live.file(id)?.topic.watch(&headers))
 }
 
-/// A part of a course.
+/// The range of a course.
 #[derive(Debug, Deserialize)]
-struct Part {
+struct CourseRange {
     connection: usize,
     from: f64,
     to: f64,
@@ -173,7 +173,7 @@ struct Part {
 async fn course(
     State(live): State<Arc<Live>>,
     Named(id): Named<usize>,
-    Query(part): Query<Part>,
+    Query(part): Query<CourseRange>,
 ) -> Result<Json<Value>, Refusal> {
     in_background(move || {
         let range = range(Some(part.from), Some(part.to))?.unwrap_or_default();
@@ -188,18 +188,18 @@ async fn course(
 fn connection(state: &follow::TraceView, number: usize) -> Result<&TracedConnection, Refusal> {
     let at = number.checked_sub(state.trace.earlier());
     let connection = at.and_then(|at| state.trace.connections().get(at));
-    connection.ok_or_else(|| Refusal::unknown("this connection is no longer kept"))
+    connection.ok_or_else(|| Refusal::unknown("this connection was dropped: newer ones replaced it"))
 }
 
 fn range(from: Option<f64>, to: Option<f64>) -> Result<Option<[f64; 2]>, Refusal> {
     match (from, to) {
         (None, None) => Ok(None),
         (Some(from), Some(to)) if from.is_finite() && to.is_finite() && from < to => Ok(Some([from, to])),
-        _ => Err(Refusal::bad("no such stretch of time")),
+        _ => Err(Refusal::bad("invalid interval of time")),
     }
 }
 
-/// What is shown, to be saved.
+/// The content of a file to save.
 #[derive(Debug, Deserialize)]
 struct Export {
     /// `FILE.CONNECTION`, with commas between them.
@@ -238,9 +238,9 @@ fn exported(
         Some((id.parse::<usize>().ok()?, connection.parse::<usize>().ok()?))
     };
     let chosen: Option<Vec<_>> = export.traces.split(',').take(MOST_DRAWN).map(chosen).collect();
-    let chosen = chosen.ok_or_else(|| Refusal::bad("traces are given as FILE.CONNECTION"))?;
-    // Each file is locked once, in one order, whatever was asked for.
-    let mut files: BTreeMap<usize, Arc<Followed>> = BTreeMap::new();
+    let chosen = chosen.ok_or_else(|| Refusal::bad("write traces as FILE.CONNECTION"))?;
+    // Each file is locked once, in a fixed order.
+    let mut files: BTreeMap<usize, Arc<FollowedTrace>> = BTreeMap::new();
     for (id, _) in &chosen {
         files.insert(*id, live.file(*id)?);
     }

@@ -1,4 +1,4 @@
-//! What the page is told of a trace.
+//! The state of a trace for the page.
 
 use serde_json::{Value, json};
 
@@ -6,17 +6,17 @@ use crate::trace::{MEASURED, TracedConnection};
 
 use super::follow::TraceView;
 
-/// Changes of the controller's state that are shown.
+/// The most shown changes of the controller's state.
 const CHANGES: usize = 8;
 
-/// Returns everything but the courses, which viewers ask for as they need them.
+/// Returns the state without the courses, which viewers request separately.
 pub(super) fn state(name: &str, state: &TraceView) -> Value {
     let first = state.trace.earlier();
     let connections = state.trace.connections().iter().enumerate();
     json!({
         "name": name,
         "bytes": state.bytes,
-        "anew": state.anew,
+        "anew": state.replacements,
         "is_over": false,
         "notices": notices(state),
         "connections": connections.map(|(at, each)| connection(first + at, each)).collect::<Vec<_>>(),
@@ -36,43 +36,43 @@ fn connection(number: usize, connection: &TracedConnection) -> Value {
         "controller": connection.controller(),
         "doing": connection.doing(),
         "limit": connection.limit(),
-        "progress": connection.told_progress().map(|told| json!({ "percent": told.percent(), "words": told.words() })),
+        "progress": connection.reported_progress().map(|progress| json!({ "percent": progress.percent(), "words": progress.words() })),
         "changes": changes[changes.len().saturating_sub(CHANGES)..],
         "last": connection.last(),
         "flows": connection.flows(),
     })
 }
 
-/// Returns what the page has to say of the file, one line each.
+/// Returns the notices about the file, one line each.
 fn notices(state: &TraceView) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(state.trouble.clone());
-    if state.anew > 0 {
-        let times = units::count(state.anew, "time", "times");
-        lines.push(format!("it was replaced or truncated {times}, and is read anew"));
+    if state.replacements > 0 {
+        let times = units::count(state.replacements, "time", "times");
+        lines.push(format!("replaced or truncated {times}; read from the start"));
     }
-    if let Some((count, why)) = state.trace.strange() {
+    if let Some((count, why)) = state.trace.invalid_records() {
         let records = units::count(count, "record", "records");
-        lines.push(format!("{records} cannot be read, and left out; the first: {why}"));
+        lines.push(format!("skipped {records}; first error: {why}"));
     }
     if state.trace.earlier() > 0 {
         let connections = units::count(state.trace.earlier(), "earlier connection", "earlier connections");
-        lines.push(format!("{connections} of it are no longer kept"));
+        lines.push(format!("{connections} dropped"));
     }
     let is_sender = |connection: &TracedConnection| !connection.course().buckets().is_empty();
     match state.trace.connections().back() {
-        Some(last) if !is_sender(last) => lines.push("nothing is known yet of what this side sends".to_owned()),
-        None if state.bytes > 0 => lines.push("it is not a trace so far: `--qlog` writes one".to_owned()),
+        Some(last) if !is_sender(last) => lines.push("no data about this host's sending yet".to_owned()),
+        None if state.bytes > 0 => lines.push("not a trace so far: create one with `--qlog`".to_owned()),
         _ => {}
     }
     if state.trace.is_cut() {
-        lines.push("its last record is not whole yet".to_owned());
+        lines.push("the last record is incomplete".to_owned());
     }
     lines
 }
 
-/// Returns the course of a connection in a stretch of time, in at most about so many steps: of each, its time, and of each
-/// quantity the mean, least and greatest value in the trace's units, or null.
+/// Returns the course of a connection in an interval of time, in about this number of steps at most: of each step its
+/// time, and of each quantity the mean, least and greatest value in the trace's units, or null.
 pub(super) fn course(connection: &TracedConnection, range: [f64; 2], most: usize) -> Value {
     let steps = connection.course().overview(range, most);
     let of = |index: usize, which: usize| -> Vec<Option<f64>> {

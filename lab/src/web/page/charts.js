@@ -1,5 +1,5 @@
 // @ts-check
-// Small charts over one time axis, and how it is moved.
+// Small charts over one time axis, with zoom and pan.
 
 /** Colours and markers of the reports' pictures, for two traces: neighbours differ in both. */
 export const COLOURS = ["#0072b2", "#d55e00"];
@@ -12,11 +12,11 @@ const TOP = 6;
 const BOTTOM = 20;
 /** Distance of the markers on a line. */
 const MARKER_EVERY = 90;
-/** The shortest stretch of time that is shown, in seconds. */
+/** The shortest visible interval, in seconds. */
 const SHORTEST = 1e-3;
 
 /**
- * A line: values at times, and the trace that they are of. `low` and `high` are there where a value stands for several.
+ * A line: values at times, and their trace. `low` and `high` exist if a value summarises several.
  * @typedef {{ times: number[], mean: (number | null)[], low?: (number | null)[], high?: (number | null)[], unit: number, trace: number, isDashed: boolean }} Line
  */
 
@@ -39,13 +39,13 @@ function timeAt(canvas, x, [from, to]) {
   return from + share * (to - from);
 }
 
-/** The least of 1, 2, 5, 10 ... that is not below. @param {number} least */
+/** Returns the least of 1, 2, 5, 10 ... that is not below. @param {number} least */
 function step(least) {
   const decade = 10 ** Math.floor(Math.log10(least));
   return ([1, 2, 5].find((digit) => digit * decade >= least * (1 - 1e-9)) ?? 10) * decade;
 }
 
-/** Ticks of an axis, with their labels. @param {number} from @param {number} to @param {number} most */
+/** Returns ticks of an axis, with their labels. @param {number} from @param {number} to @param {number} most */
 function ticks(from, to, most) {
   const between = step((to - from) / most);
   const digits = Math.max(0, -Math.floor(Math.log10(between) + 1e-9));
@@ -57,7 +57,7 @@ function ticks(from, to, most) {
   return found;
 }
 
-/** Makes a canvas as sharp as the screen, and returns what draws on it. @param {HTMLCanvasElement} canvas */
+/** Sets a canvas to the screen's resolution, and returns its context. @param {HTMLCanvasElement} canvas */
 export function sharp(canvas) {
   const scale = devicePixelRatio || 1;
   const [width, height] = [Math.round(canvas.clientWidth * scale), Math.round(canvas.clientHeight * scale)];
@@ -68,7 +68,7 @@ export function sharp(canvas) {
   return context;
 }
 
-/** The colours of the page, light or dark. @param {Element} within */
+/** Returns the colours of the page, light or dark. @param {Element} within */
 export function inks(within) {
   const style = getComputedStyle(within);
   const of = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
@@ -126,7 +126,7 @@ export function draw(canvas, lines, view, cursor) {
   context.restore();
 }
 
-/** The greatest value that is shown. @param {Line[]} lines @param {[number, number]} view */
+/** Returns the greatest visible value. @param {Line[]} lines @param {[number, number]} view */
 function greatest(lines, [from, to]) {
   let found = 0;
   for (const { times, mean, high, unit } of lines) {
@@ -191,7 +191,7 @@ function drawLine(context, { times, mean, low, high, unit, trace, isDashed }, x,
 }
 
 /**
- * Keeps a stretch of time within what there is.
+ * Restricts an interval to the existing times.
  * @param {[number, number]} view
  * @param {number} end
  * @returns {[number, number]}

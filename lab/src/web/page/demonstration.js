@@ -1,5 +1,5 @@
 // @ts-check
-// The room Demonstration: the form, what plays, and what can be saved of it.
+// The room Demonstration: the form, the playback, and saving.
 import { ask, element, watch } from "./wire.js";
 import { Show, colourSwitch } from "./demonstration_show.js";
 import { fromFile, ours } from "./demonstration_picture.js";
@@ -13,10 +13,10 @@ const SIZES = [[256, 192], [512, 384], [768, 576], [1024, 768]];
 /** A change of a slider is sent at most this often, in milliseconds. */
 const CHANGE = 150;
 
-/** What can be changed while it plays: key, name, unit, least, most, step, at first. */
+/** The sliders, adjustable during playback: key, name, unit, least, most, step, initial value. */
 const SLIDERS = /** @type {[keyof Conditions, string, string, number, number, number, number][]} */ ([
-  ["loss", "Loss, each way", "%", 0, 30, 0.5, 5],
-  ["delay", "Delay, each way", "ms", 1, 300, 1, 40],
+  ["loss", "Loss, each direction", "%", 0, 30, 0.5, 5],
+  ["delay", "Delay, each direction", "ms", 1, 300, 1, 40],
   ["rate", "Rate", "Mbit/s", 0.5, 50, 0.5, 5],
   ["speed", "Speed of time", "×", 0.1, 4, 0.1, 1],
 ]);
@@ -37,7 +37,7 @@ class Room {
    */
   constructor(section, systems) {
     this.section = section;
-    /** The demonstration that is shown; 0: none. */
+    /** The shown demonstration; 0: none. */
     this.id = 0;
     /** @type {import("./demonstration_show.js").Happening[]} */
     this.events = [];
@@ -46,7 +46,7 @@ class Room {
     this.show = undefined;
     this.isOver = true;
     this.isColoured = false;
-    /** When a slider was moved here. */
+    /** The time of the last change of a slider on this page. */
     this.changed = -Infinity;
     this.timer = 0;
     this.boxes = systems.map(({ id }) => element("input", { type: "checkbox", value: id, checked: DEFAULT.includes(id), change: () => this.choose() }));
@@ -61,9 +61,9 @@ class Room {
     this.sliders = new Map(SLIDERS.map((slider) => [slider[0], this.slider(slider)]));
     this.place = element("div");
     this.shown = element("div", { hidden: true });
-    this.halt = element("button", { type: "button", disabled: true, click: () => this.try(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
-    this.record = element("a", { class: "button", download: true }, "Save as a page that plays by itself");
-    this.film = element("button", { type: "button", click: () => this.try(() => this.save()) }, "Save as a video");
+    this.halt = element("button", { type: "button", disabled: true, click: () => this.attempt(() => ask(`${ROOM}/runs/${this.id}/stop`, { method: "POST" })) }, "Stop");
+    this.record = element("a", { class: "button", download: true }, "Save as a self-contained page");
+    this.film = element("button", { type: "button", click: () => this.attempt(() => this.save()) }, "Save as a video");
     this.state = element("p", { class: "soft", "aria-live": "polite" });
     this.others = element("p", { class: "soft" });
     this.draw(systems);
@@ -79,7 +79,7 @@ class Room {
       element("label", { title: system.about }, this.boxes[at], system.label));
     const form = element(
       "form",
-      { submit: (/** @type {Event} */ event) => { event.preventDefault(); this.try(() => this.begin()); } },
+      { submit: (/** @type {Event} */ event) => { event.preventDefault(); this.attempt(() => this.begin()); } },
       element("fieldset", {}, element("legend", {}, "Systems, two to four at once"), element("div", { class: "row" }, ...boxes)),
       element(
         "fieldset",
@@ -88,7 +88,7 @@ class Room {
         element(
           "div",
           { class: "row" },
-          element("label", {}, "Yours (ours if none is chosen)", this.file),
+          element("label", {}, "Your picture (optional)", this.file),
           element("label", {}, "Scaled to at most", this.size),
           element("label", { title: "Equal seeds lose the same packets" }, "Seed", this.seed),
         ),
@@ -96,7 +96,7 @@ class Room {
       element(
         "fieldset",
         {},
-        element("legend", {}, "Every link; can be moved while it plays"),
+        element("legend", {}, "Link (the same for all systems; adjustable while playing)"),
         element("div", { class: "row" }, ...[...this.sliders.values()].map(({ label }) => label)),
         element(
           "div",
@@ -121,7 +121,7 @@ class Room {
       element(
         "p",
         { class: "soft" },
-        "Each system sends the picture's bytes over a link of its own. The links have equal numbers and equal seeds, and a queue of one round trip. A pixel is drawn once its receiver has it; a bar over the picture shows how full a block is that can be seen only when it is decoded.",
+        "Each system sends the picture's bytes over a link of its own. The links have equal parameters and equal seeds, and a queue of one bandwidth-delay product. A pixel appears when its receiver has it. For coded-only systems a bar shows how much of a block has arrived.",
       ),
       form,
       this.problem,
@@ -134,17 +134,17 @@ class Room {
   slider([key, name, unit, min, max, step, value]) {
     const output = element("output");
     const input = element("input", { type: "range", min: String(min), max: String(max), step: String(step), value: String(value), name: key });
-    const tell = () => {
+    const show = () => {
       output.textContent = `${input.value} ${unit}`;
       input.setAttribute("aria-valuetext", output.textContent);
     };
     input.addEventListener("input", () => {
-      tell();
+      show();
       this.change();
     });
-    tell();
+    show();
     const label = element("label", { class: "slider" }, element("span", {}, name), input, output);
-    return { label, input, tell };
+    return { label, input, show };
   }
 
   /** @returns {Conditions} */
@@ -152,19 +152,19 @@ class Room {
     return /** @type {Conditions} */ (Object.fromEntries([...this.sliders].map(([key, { input }]) => [key, Number(input.value)])));
   }
 
-  /** Two to four can be chosen. */
+  /** Allows two to four systems. */
   choose() {
     const chosen = this.boxes.filter((box) => box.checked).length;
     for (const box of this.boxes) box.disabled = chosen >= 4 && !box.checked;
     this.go.disabled = chosen < 2;
   }
 
-  /** Whether the links of the next demonstration are emulated. */
+  /** Returns whether the links of the next demonstration are emulated. */
   isEmulated() {
     return this.links[1].checked;
   }
 
-  /** Emulated links know only real time, and not every machine lets everybody have them. */
+  /** Adapts the form to emulated links, which have real time and are not available on every machine. */
   async chooseLinks() {
     this.missing.textContent = "";
     const speed = this.sliders.get("speed");
@@ -172,28 +172,28 @@ class Room {
     speed.input.disabled = this.isEmulated();
     if (!this.isEmulated()) return;
     speed.input.value = "1";
-    speed.tell();
-    await this.try(async () => {
+    speed.show();
+    await this.attempt(async () => {
       /** @type {{ isReady: boolean, why: string }} */
       const { isReady, why } = await (await ask("links")).json();
-      if (!isReady && this.isEmulated()) this.missing.textContent = `Links cannot be emulated here: ${why}. Simulated demonstrations work without that.`;
+      if (!isReady && this.isEmulated()) this.missing.textContent = `Cannot emulate links on this machine: ${why}. Simulated demonstrations work.`;
     });
   }
 
   /**
-   * Does something that may fail, and says why it did.
-   * @param {() => Promise<unknown>} what
+   * Runs an action, and shows its error.
+   * @param {() => Promise<unknown>} action
    */
-  async try(what) {
+  async attempt(action) {
     this.problem.textContent = "";
     try {
-      await what();
+      await action();
     } catch (error) {
       this.problem.textContent = error instanceof Error ? error.message : String(error);
     }
   }
 
-  /** Starts a demonstration of what the form says. */
+  /** Starts a demonstration with the values of the form. */
   async begin() {
     this.go.disabled = true;
     try {
@@ -215,16 +215,16 @@ class Room {
     }
   }
 
-  /** Shows the demonstration that the address names, or the newest. */
+  /** Shows the demonstration in the address, or the newest. */
   follow() {
     const [room, id] = location.hash.slice(1).split("/");
     if (room !== ROOM && room !== "") return;
-    this.try(async () => {
+    this.attempt(async () => {
       /** @type {{ id: number, systems: string[], over: boolean }[]} */
       const runs = await (await ask(`${ROOM}/runs`)).json();
       const newest = runs.length === 0 ? 0 : runs[runs.length - 1].id;
       const asked = Number(id) || newest;
-      if (asked !== 0 && !runs.some((run) => run.id === asked)) throw new Error("This demonstration is no longer kept: start another.");
+      if (asked !== 0 && !runs.some((run) => run.id === asked)) throw new Error("This demonstration has expired: start a new one.");
       if (asked !== 0 && asked !== this.id) this.open(asked);
       const others = runs.filter((run) => run.id !== asked);
       this.others.replaceChildren(...others.flatMap((run) => [
@@ -244,19 +244,19 @@ class Room {
     this.record.href = `${ROOM}/runs/${id}/recording`;
     this.record.hidden = true;
     this.unwatch = watch(`${ROOM}/runs/${id}/events`, (event) => this.hear(event));
-    this.tell(false, "Playing.");
+    this.setState(false, "Playing.");
   }
 
   /**
    * @param {boolean} isOver
    * @param {string} state
    */
-  tell(isOver, state) {
+  setState(isOver, state) {
     this.isOver = isOver;
     this.state.textContent = state;
     this.section.dataset.state = isOver ? "over" : "playing";
     this.halt.disabled = isOver;
-    // Of one that could not start there is nothing to save.
+    // Without a start there is nothing to save.
     this.film.disabled = !isOver || this.record.hidden !== false;
     this.shown.hidden = false;
   }
@@ -275,12 +275,12 @@ class Room {
     } else if (event.over) {
       this.unwatch();
       this.show?.paint();
-      this.tell(true, `Over: ${event.over.why}.`);
+      this.setState(true, `Ended: ${event.over.why}.`);
     }
   }
 
   /**
-   * Sets the form to what plays.
+   * Sets the form to the playing demonstration.
    * @param {import("./demonstration_show.js").Start} start
    */
   mirrorStart({ emulated, seed, systems }) {
@@ -294,35 +294,35 @@ class Room {
   }
 
   /**
-   * Sets the sliders to what the links are, unless they were moved here just now.
+   * Sets the sliders to the state of the links, unless they were just moved on this page.
    * @param {Conditions} link
    */
   mirror(link) {
     if (performance.now() - this.changed < 1000) return;
-    for (const [key, { input, tell }] of this.sliders) {
+    for (const [key, { input, show }] of this.sliders) {
       if (Number(input.value) !== link[key]) {
         input.value = String(link[key]);
-        tell();
+        show();
       }
     }
   }
 
-  /** Tells a demonstration that plays where the sliders are. */
+  /** Sends the sliders' values to a playing demonstration. */
   change() {
     this.changed = performance.now();
     if (this.id === 0 || this.isOver || this.timer !== 0) return;
     this.timer = setTimeout(() => {
       this.timer = 0;
-      this.try(() => ask(`${ROOM}/runs/${this.id}/conditions`, { json: this.conditions() }));
+      this.attempt(() => ask(`${ROOM}/runs/${this.id}/conditions`, { json: this.conditions() }));
     }, CHANGE);
   }
 
-  /** Makes a video, and saves it. */
+  /** Records a video, and saves it. */
   async save() {
     this.film.disabled = true;
     try {
       const { blob, name } = await video(this.events, this.isColoured, (share) => {
-        this.film.textContent = `Recording ${Math.floor(share * 100)} %: leave this page in front`;
+        this.film.textContent = `Recording ${Math.floor(share * 100)} %: keep this page visible`;
       });
       const url = URL.createObjectURL(blob);
       element("a", { href: url, download: name }).click();

@@ -1,5 +1,5 @@
 // @ts-check
-// The picture that is sent: a file of the user's, or one that is drawn here.
+// The picture to send: a file of the user, or a built-in drawing.
 
 /**
  * Returns the pixels of a picture, red, green and blue in turn.
@@ -25,21 +25,21 @@ function blank(width, height) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d", { willReadFrequently: true }));
-  // What is transparent in a file is white.
+  // Transparent pixels become white.
   context.fillStyle = "#fff";
   context.fillRect(0, 0, width, height);
   return context;
 }
 
 /**
- * Reads a file, and scales it to fit; it is not enlarged.
+ * Reads a picture file, and scales it down to fit.
  * @param {File} file
  * @param {number} width
  * @param {number} height
  */
 export async function fromFile(file, width, height) {
   const image = await createImageBitmap(file).catch(() => {
-    throw new Error(`${file.name} is no picture that this browser can read: choose a PNG, JPEG, WebP or AVIF file.`);
+    throw new Error(`Cannot read ${file.name}: choose a PNG, JPEG, WebP or AVIF file.`);
   });
   const scale = Math.min(1, width / image.width, height / image.height);
   const context = blank(Math.max(1, Math.round(image.width * scale)), Math.max(1, Math.round(image.height * scale)));
@@ -49,7 +49,7 @@ export async function fromFile(file, width, height) {
 }
 
 /**
- * Draws ours: rain over hills, with lines and letters fine enough that holes are seen.
+ * Draws the built-in picture: rain over hills, with fine lines and letters that make holes visible.
  * @param {number} width
  * @param {number} height
  */
@@ -145,7 +145,7 @@ function letters(context) {
 
 /** @param {CanvasRenderingContext2D} context */
 function ruler(context) {
-  // A chessboard and rays, of which a missing row is seen at once.
+  // A chessboard and rays, which make a missing row visible.
   for (let row = 0; row < 10; row += 1) {
     for (let column = 0; column < 10; column += 1) {
       context.fillStyle = (row + column) % 2 === 0 ? "#f4f4f0" : "#22262b";

@@ -1,5 +1,5 @@
 // @ts-check
-// Plays a recording: the events are in the page, which needs nothing else.
+// Plays a recording from the events in the page.
 import { element, time } from "./wire.js";
 import { Show, colourSwitch, course } from "./demonstration_show.js";
 
@@ -13,7 +13,7 @@ class Playback {
     const { start, frames, end } = course(events);
     this.frames = frames;
     this.end = end;
-    /** Frames that are drawn. */
+    /** The number of drawn frames. */
     this.next = 0;
     /** Seconds. */
     this.at = 0;
@@ -30,7 +30,7 @@ class Playback {
     this.speed.value = "1";
     root.append(
       element("h1", {}, `downpour: ${start.systems.length} systems, one picture, equal links`),
-      element("p", { class: "soft" }, `A recording of ${start.emulated ? "transfers over emulated links" : "a simulation"}: every byte is drawn when its receiver had it.`),
+      element("p", { class: "soft" }, `A recording of ${start.emulated ? "transfers over emulated links" : "a simulation"}: every byte is drawn at the time of its arrival.`),
       element("div", { class: "row" }, this.button, this.slider, this.clock, this.speed),
       colourSwitch((isColoured) => this.show.colour(isColoured)),
       place,

@@ -1,5 +1,5 @@
 // @ts-check
-// What is seen of a demonstration: one picture for each system, drawn from the bytes that it has. Recordings have this too.
+// The view of a demonstration: one picture for each system, drawn from its received bytes. Recordings use it too.
 import { element, time } from "./wire.js";
 
 /**
@@ -13,7 +13,7 @@ import { element, time } from "./wire.js";
  */
 
 /**
- * Returns what was shown and its frames, to play them again.
+ * Returns the setup and the frames, to play them again.
  * @param {Happening[]} events
  * @returns {{ start: Start, frames: Frame[], end: number }} the last frame's time is the end, in seconds
  */
@@ -21,25 +21,25 @@ export function course(events) {
   const start = events[0]?.start;
   const frames = events.flatMap(({ frame }) => frame ?? []);
   const last = frames.at(-1);
-  if (!start || !last) throw new Error("There is nothing to play: no frame was shown.");
+  if (!start || !last) throw new Error("Nothing recorded.");
   return { start, frames, end: last.t };
 }
 
-/** What a missing byte is drawn as. */
+/** The value of a missing byte. */
 const MISSING = 0x80;
 
-/** How bytes come: the name and the colour of each kind. */
+/** The kinds of delivery: name and colour. */
 export const KINDS = [
-  { name: "sent once", colour: [0x3d, 0x9b, 0xe0] },
-  { name: "sent again", colour: [0xf2, 0xa4, 0x1f] },
-  { name: "repaired by decoding", colour: [0x2f, 0xbf, 0x71] },
-  { name: "in order, as the kernel's TCP hands it over", colour: [0xa9, 0x8b, 0xd6] },
+  { name: "first transmission", colour: [0x3d, 0x9b, 0xe0] },
+  { name: "retransmission", colour: [0xf2, 0xa4, 0x1f] },
+  { name: "rebuilt by decoding", colour: [0x2f, 0xbf, 0x71] },
+  { name: "delivered in order by the kernel's TCP", colour: [0xa9, 0x8b, 0xd6] },
 ];
 
-/** The mark of a byte that is missing. */
+/** The kind of a missing byte. */
 const NONE = 255;
 
-/** The picture of one system: the bytes that it has, and how each came. */
+/** The picture of one system: its bytes, and the kind of each. */
 export class Picture {
   /**
    * @param {number} width
@@ -52,13 +52,13 @@ export class Picture {
     this.image = new ImageData(width, height);
     this.bytes = new Uint8Array(width * height * 3);
     this.kinds = new Uint8Array(width * height * 3);
-    /** Where there is something to draw, from and to. */
+    /** The range of bytes to draw. */
     this.touched = [0, 0];
     this.isColoured = false;
     this.clear();
   }
 
-  /** Forgets everything. */
+  /** Resets the picture. */
   clear() {
     this.bytes.fill(MISSING);
     this.kinds.fill(NONE);
@@ -66,7 +66,7 @@ export class Picture {
   }
 
   /**
-   * Puts bytes in, in Base64; they are drawn by `paint`.
+   * Adds bytes in Base64; `paint` draws them.
    * @param {number} offset
    * @param {number} kind
    * @param {string} base64
@@ -84,7 +84,7 @@ export class Picture {
     this.touched = [0, this.kinds.length];
   }
 
-  /** Draws what has changed. */
+  /** Draws the changes. */
   paint() {
     const [from, to] = this.touched;
     if (from >= to) return;
@@ -98,7 +98,7 @@ export class Picture {
       image.data[out + 3] = 255;
       if (this.isColoured && kind !== NONE) {
         const [red, green, blue] = KINDS[kind].colour;
-        // The picture stays to be seen, as light and shade.
+        // The picture remains visible as brightness.
         const light = 0.5 + 0.5 * (0.3 * bytes[at] + 0.6 * bytes[at + 1] + 0.1 * bytes[at + 2]) / 255;
         image.data[out] = red * light;
         image.data[out + 1] = green * light;
@@ -134,8 +134,8 @@ function percent(part, whole) {
   return `${share > 0 && share < 1 ? share.toFixed(1) : Math.floor(share)} %`;
 }
 
-/** The numbers of a system, in the order in which they are shown. */
-export const NUMBERS = ["Time", "Rate", "Packets lost", "Sent again", "Repaired", "In flight"];
+/** The numbers of a system, in their order on the page. */
+export const NUMBERS = ["Time", "Rate", "Packets lost", "Retransmitted", "Repaired", "In flight"];
 
 /**
  * Returns the numbers of a system, as text.
@@ -152,7 +152,7 @@ export function numbers(frame, at, length) {
     gaveUp ? "gave up" : `${time(done ?? frame.t)}${factor}`,
     mean || `${rate.toFixed(2)} Mbit/s`,
     String(lost),
-    // The kernel's TCP counts them, and does not say which.
+    // The kernel's TCP only counts retransmissions.
     bytes[3] > 0 ? `${resent} packets` : percent(bytes[1], length),
     percent(bytes[2], length),
     size(flight),
@@ -164,10 +164,10 @@ export function numbers(frame, at, length) {
  * @returns {string}
  */
 export function words(link) {
-  return `${link.loss} % loss and ${link.delay} ms each way, ${link.rate} Mbit/s`;
+  return `${link.loss} % loss and ${link.delay} ms in each direction, ${link.rate} Mbit/s`;
 }
 
-/** A demonstration on a page: what `apply` is told is drawn at the next frame of the screen. */
+/** A demonstration on a page: the screen's next frame shows the events given to `apply`. */
 export class Show {
   /**
    * @param {Start} start
@@ -187,7 +187,7 @@ export class Show {
     root.replaceChildren(this.link, figures, this.news);
   }
 
-  /** Begins again. */
+  /** Restarts. */
   clear() {
     this.frame = null;
     this.ended.clear();
@@ -211,8 +211,8 @@ export class Show {
         this.ended.add(at);
         const label = this.start.systems[at].label;
         this.news.textContent = system.gaveUp
-          ? `${label} has given up.`
-          : `${label} has the whole picture after ${numbers(frame, at, this.length)[0]}.`;
+          ? `${label} gave up.`
+          : `${label} has the complete picture after ${numbers(frame, at, this.length)[0]}.`;
       }
     });
     this.paintSoon();
@@ -229,7 +229,7 @@ export class Show {
     this.asked = 0;
     const { frame } = this;
     if (frame) {
-      const floor = frame.floor === null ? "nothing arrives" : `${time(frame.floor)}`;
+      const floor = frame.floor === null ? "none: all packets are lost" : `${time(frame.floor)}`;
       this.link.textContent = `Every link: ${words(frame.link)}. The floor, the least time possible at the mean loss: ${floor}.`;
     }
     this.panels.forEach((panel, at) => panel.paint(frame, at, this.length));
@@ -254,7 +254,7 @@ class Panel {
     const list = element("dl");
     NUMBERS.forEach((name, at) => list.append(element("div", {}, element("dt", {}, name), this.cells[at])));
     const layers = element("div", { class: "layers" }, this.picture.canvas, this.over);
-    // A tall one is to be seen as a whole.
+    // A tall picture must fit the window.
     layers.style.maxWidth = `${(80 * start.width) / start.height}vh`;
     this.figure = element(
       "figure",
@@ -276,7 +276,7 @@ class Panel {
     const system = frame?.systems[at];
     const has = system ? system.bytes.reduce((sum, bytes) => sum + bytes, 0) : 0;
     this.progress.value = has;
-    const state = system?.gaveUp ? "has given up" : has === length ? "complete" : "incomplete";
+    const state = system?.gaveUp ? "gave up" : has === length ? "complete" : "incomplete";
     const label = `The picture as ${this.label} has it: ${state}`;
     if (this.picture.canvas.getAttribute("aria-label") !== label) this.picture.canvas.setAttribute("aria-label", label);
     this.figure.dataset.state = system?.gaveUp ? "gave-up" : has === length ? "complete" : "open";
@@ -288,7 +288,7 @@ class Panel {
   }
 
   /**
-   * Draws how full the blocks are that have symbols which are no pixels yet.
+   * Draws the fill level of blocks with symbols that are not pixels yet.
    * @param {[number, number, number][]} blocks
    */
   paintOpen(blocks) {
@@ -305,7 +305,7 @@ class Panel {
 }
 
 /**
- * Makes the switch for colours, with what they mean.
+ * Creates the switch for colours, with their legend.
  * @param {(isColoured: boolean) => void} changed
  * @returns {HTMLElement}
  */
@@ -319,5 +319,5 @@ export function colourSwitch(changed) {
     patch.style.background = `rgb(${colour.join(" ")})`;
     return element("span", {}, patch, name);
   });
-  return element("div", { class: "row" }, element("label", {}, box, "Colour by how it came:"), ...keys);
+  return element("div", { class: "row" }, element("label", {}, box, "Colour by kind of delivery:"), ...keys);
 }

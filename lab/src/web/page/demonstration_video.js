@@ -1,15 +1,15 @@
 // @ts-check
-// A demonstration as a video for slides: it is played once more on a canvas, which is recorded.
+// A demonstration as a video for slides, recorded from a playback on a canvas.
 import { NUMBERS, Show, course, numbers, words } from "./demonstration_show.js";
 import { time } from "./wire.js";
 
 const WIDTH = 1280;
 const HEIGHT = 720;
 const FRAMES_PER_SECOND = 25;
-/** The end stays to be seen for so long, in seconds. */
+/** The time for which the end is shown, in seconds. */
 const REST = 1.5;
 
-/** What slides play, the most widely played first. */
+/** The formats of videos, the most widely supported first. */
 const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm;codecs=vp9", "video/webm;codecs=vp8", "video/webm"];
 
 /**
@@ -21,7 +21,7 @@ const KINDS = ["video/mp4;codecs=avc1.42E01F", "video/webm;codecs=vp9", "video/w
  */
 export async function video(events, isColoured, progress) {
   const kind = typeof MediaRecorder === "undefined" ? undefined : KINDS.find((kind) => MediaRecorder.isTypeSupported(kind));
-  if (!kind) throw new Error("This browser records no videos: save the recording, or use Chromium or Firefox.");
+  if (!kind) throw new Error("This browser cannot record videos: save the page instead, or use Chromium or Firefox.");
   const { start, frames, end: last } = course(events);
   const show = new Show(start, document.createElement("div"));
   show.colour(isColoured);
@@ -79,7 +79,7 @@ function drawSlide(context, show) {
     const scale = Math.min((wide - 24) * (rows > 1 ? 0.62 : 1) / start.width, (tall - (rows > 1 ? 44 : 190)) / start.height);
     context.drawImage(panel.picture.canvas, left, top + 30, start.width * scale, start.height * scale);
     context.font = "17px system-ui, sans-serif";
-    // Beside the picture where there are two rows of them, below it where there is one.
+    // Beside the picture if there are two rows, below it if there is one.
     const [x, y] = rows > 1 ? [left + start.width * scale + 14, top + 30] : [left, top + 40 + start.height * scale];
     const texts = frame ? numbers(frame, at, show.length) : [];
     texts.forEach((text, number) => context.fillText(`${NUMBERS[number]}: ${text}`, x, y + number * 24, left + wide - 14 - x));

@@ -3,33 +3,33 @@
 import { AXES, text, values } from "./plan.js";
 import { ask, element } from "./wire.js";
 
-/** What may be drawn: in the simulator, and over links. */
+/** The quantities for pictures: in the simulator, and over links. */
 const QUANTITIES = [
   ["seconds", "goodput", "wire", "overhead", "loss-estimate", "queue-p95", "queue-drops", "receiver-memory", "share"],
   ["seconds", "goodput"],
 ];
-/** The systems that are chosen at first. */
-const FIRST = [["auto", "auto, told", "arq"], ["tcp-cubic", "tcp-bbr", "downpour-auto"]];
-/** The parts of a link: key, label, value at first, what may be written. */
+/** The initially selected systems. */
+const FIRST = [["auto", "auto, fixed rate", "arq"], ["tcp-cubic", "tcp-bbr", "downpour-auto"]];
+/** The parts of a link: key, label, initial value, examples. */
 const LINK = /** @type {[string, string, string, string][]} */ ([
   ["rate", "Rate", "20M", "100M, 1G"],
-  ["delay", "Delay one way", "25ms", "50ms"],
+  ["delay", "One-way delay", "25ms", "50ms"],
   ["loss", "Loss", "", "1%"],
   ["burst", "Mean burst of losses, packets", "", "5"],
   ["queue", "Queue", "1bdp", "256KB, 1bdp"],
   ["marks", "ECN marks", "", "1%, or above 156KB"],
   ["jitter", "Jitter", "", "5ms"],
-  ["other", "Other parts", "", "codel=5ms:100ms, reorder=1%:2ms"],
+  ["other", "Other impairments", "", "codel=5ms:100ms, reorder=1%:2ms"],
 ]);
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
 
-/** The fields from which the text of a plan is made. */
+/** The fields of a plan's text. */
 export class PlanForm {
   /** @type {Record<string, Control>} */
   #fields = {};
   #isSimulated = true;
-  /** Which link and which pair of a network, where links are emulated. */
+  /** The link and the pair of a network, for emulated links. */
   #place = element("span", { class: "grid" });
 
   /**
@@ -50,18 +50,18 @@ export class PlanForm {
       this.ready,
       element("div", { class: "grid" }, this.#field("name", "Name", "my/loss"), this.#field("title", "Title", "Loss on one link")),
       this.systems,
-      this.#field("more", "More systems, one a line, with choices of the profile", "", "arq congestion=cubic congestion.beta=0.5", "textarea"),
+      this.#field("more", "More systems, one per line, with settings of the profile", "", "arq congestion=cubic congestion.beta=0.5", "textarea"),
       element("fieldset", {}, element("legend", {}, "Link"),
-        element("div", { class: "grid" }, ...LINK.map(([key, label, value, hint]) => this.#field(`link-${key}`, label, value, hint)), this.#field("back", "Different on the way back", "", "loss=0%,rate=5M")),
+        element("div", { class: "grid" }, ...LINK.map(([key, label, value, hint]) => this.#field(`link-${key}`, label, value, hint)), this.#field("back", "Reverse direction", "", "loss=0%,rate=5M")),
         this.topology),
-      element("fieldset", {}, element("legend", {}, "What is varied"), this.vary = element("div", { class: "grid" })),
+      element("fieldset", {}, element("legend", {}, "Varied quantity"), this.vary = element("div", { class: "grid" })),
       element("fieldset", {}, element("legend", {}, "Runs"), element("div", { class: "grid" },
-        this.#field("size", "Size of the file", "2MB", "10MB"), this.#field("repeats", "Repeats", "5"), this.#field("cap", "A run ends at", "120s"),
-        this.#field("told", "Rate told, of the link's", "97%"), this.drawn = element("span", {}))));
+        this.#field("size", "Size of the file", "2MB", "10MB"), this.#field("repeats", "Repeats", "5"), this.#field("cap", "Time limit of a run", "120s"),
+        this.#field("told", "Fixed rate, share of the link's", "97%"), this.drawn = element("span", {}))));
     this.#made();
   }
 
-  /** The plan that the form describes, and the topology that lies beside it. */
+  /** Returns the plan of the form, and the topology in its directory. */
   plan() {
     const of = (/** @type {string} */ name) => String(this.#fields[name]?.value ?? "").trim();
     const topology = this.choices.topologies.find((file) => file.name === of("topology")) ?? null;
@@ -70,7 +70,7 @@ export class PlanForm {
       isSimulated: this.#isSimulated, name: of("name"), title: of("title"), systems, more: values(`${of("more")}\n`),
       link: Object.fromEntries(LINK.map(([key]) => [key, of(`link-${key}`)])), back: of("back"), topology,
       between: Number(of("between")), pair: Number(of("pair")), vary: of("vary"), path: of("path"), values: values(of("values")), size: of("size"),
-      repeats: of("repeats") || "1", cap: of("cap"), told: of("told"), y: of("y"), isLog: of("scale") === "log",
+      repeats: of("repeats") || "1", cap: of("cap"), rateShare: of("told"), y: of("y"), isLog: of("scale") === "log",
     };
     return { text: text(form, this.choices), beside: topology?.name ?? null };
   }
@@ -92,25 +92,25 @@ export class PlanForm {
     else this.ready.hidden = true;
   }
 
-  /** Says what is missing for links, if anything is. */
+  /** Shows a missing requirement for links. */
   async #probe() {
     this.ready.hidden = true;
     try {
       const links = await (await ask("links")).json();
       this.ready.hidden = links.isReady || this.#isSimulated;
-      this.ready.textContent = `Links cannot be emulated here: ${links.why}. Simulated plans work without that.`;
+      this.ready.textContent = `Cannot emulate links on this machine: ${links.why}. Simulated plans work.`;
     } catch (error) {
       this.ready.hidden = false;
       this.ready.textContent = String(/** @type {Error} */ (error).message);
     }
   }
 
-  /** Makes the parts that depend on the kind of systems. */
+  /** Creates the parts that depend on the kind of systems. */
   #made() {
     const kind = this.#isSimulated ? 0 : 1;
     const boxes = this.#isSimulated
       ? this.choices.simulated.map((system) => this.#box(system.name, system.about, null, FIRST[0]))
-      : this.choices.peers.map((peer) => this.#box(peer.name, peer.told ? "told the rate" : "", peer.missing ? `needs ${peer.missing}: ${peer.install}` : null, FIRST[1]));
+      : this.choices.peers.map((peer) => this.#box(peer.name, peer.needsRate ? "fixed rate" : "", peer.missing ? `needs ${peer.missing}: ${peer.install}` : null, FIRST[1]));
     this.systems.replaceChildren(element("legend", {}, "Systems"), element("div", { class: "boxes" }, ...boxes));
     const files = this.choices.topologies.filter((file) => this.#isSimulated || file.pairs.length > 0);
     const of = (/** @type {string} */ name, /** @type {[string, string][]} */ options) => element("select", { id: `plan-${name}`, name }, ...options.map(([value, label]) => element("option", { value }, label)));
@@ -120,13 +120,13 @@ export class PlanForm {
     this.vary.replaceChildren(
       this.#labelled("vary", "Varied", of("vary", axes)),
       ...(this.#isSimulated ? [this.#field("path", "Path", "flows.congestion.beta")] : []),
-      this.#field("values", "Values, with commas or one a line", "0%, 1%, 3%, 5%", "1%, 5% / 0%", "textarea"),
+      this.#field("values", "Values (comma-separated or one per line)", "0%, 1%, 3%, 5%", "1%, 5% / 0%", "textarea"),
       this.#labelled("scale", "Axis", of("scale", [["linear", "linear"], ["log", "logarithmic"]])));
     this.drawn.replaceChildren(this.#labelled("y", "Drawn", of("y", QUANTITIES[kind].map((name) => [name, name]))));
     this.#adapt();
   }
 
-  /** Shows what belongs to what is chosen. */
+  /** Adapts the form to the choices. */
   #adapt() {
     const path = this.#fields.path?.closest("label");
     if (path) path.hidden = this.#fields.vary.value !== "other" || !this.#isSimulated;

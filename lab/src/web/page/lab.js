@@ -1,7 +1,7 @@
 // @ts-check
-// The shell: which room is shown, and what the rooms share. Paths are relative to the page, whose address has the secret.
+// The shell of the rooms. Paths are relative to the page, whose address has the secret.
 
-/** The rooms by the names of their sections; each is started when it is first shown. */
+/** The rooms by the names of their sections; each is started when first shown. */
 const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLElement) => void }>>} */ ({
   testing: () => import("./testing.js"),
   results: () => import("./results.js"),
@@ -11,7 +11,7 @@ const rooms = /** @type {Record<string, () => Promise<{ start: (section: HTMLEle
 
 const started = new Set();
 
-/** Shows the room that the address names. */
+/** Shows the room in the address. */
 async function show() {
   const links = [...document.querySelectorAll("nav a")];
   const names = links.map((link) => link.getAttribute("href")?.slice(1) ?? "");

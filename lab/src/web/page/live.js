@@ -1,5 +1,5 @@
 // @ts-check
-// The room Live: traces that are being written, or were.
+// The room Live: growing and complete traces.
 
 import { COLOURS, MARKERS, draw, inks, interact, plotWidth, sharp, within, zoomed } from "./charts.js";
 import { ask, element, watch } from "./wire.js";
@@ -8,17 +8,17 @@ import { ask, element, watch } from "./wire.js";
 const PANELS = /** @type {[string, string[], string[]][]} */ ([
   ["Rate, Mbit/s", ["delivered_rate", "pacing_rate"], ["delivered", "pacing"]],
   ["Window, kB", ["bytes_in_flight", "congestion_window"], ["in flight", "congestion window"]],
-  ["Round trip, ms", ["smoothed_rtt", "latest_rtt"], ["smoothed", "latest"]],
-  ["Queueing delay, ms", ["queue_delay"], ["latest less least round trip"]],
+  ["Round-trip time, ms", ["smoothed_rtt", "latest_rtt"], ["smoothed", "latest"]],
+  ["Queueing delay, ms", ["queue_delay"], ["latest RTT minus least"]],
   ["Loss estimate, %", ["loss"], ["of the packets"]],
-  ["Redundancy, %", ["redundancy"], ["symbols beyond the source"]],
-  ["Open blocks", ["open_blocks"], ["begun and not acknowledged"]],
+  ["Overhead, %", ["redundancy"], ["of the source symbols"]],
+  ["Open blocks", ["open_blocks"], ["started and not acknowledged"]],
 ]);
 /** The shortest time between two requests for courses, in ms. */
 const PAUSE = 500;
-/** The most steps of a course that the lab tells. */
+/** The most steps of a course of one answer. */
 const MOST_STEPS = 2000;
-/** How often the list of files is asked for, in ms. */
+/** The interval of requests for the list of files, in ms. */
 const LOOK = 3000;
 /** Cells of a map of blocks, in CSS pixels: large ones for a few, small ones for many. */
 const CELLS = [24, 12];
@@ -27,12 +27,12 @@ const FEW = 100;
 /**
  * @typedef {{ id: number, length: number | null, is_received: boolean, is_over: boolean, begun: number, done: number, open: number, repaired: number, per_cell: number, map: string }} Flow
  * @typedef {{ number: number, seconds: number, sent: number, received: number, lost: number, is_closed: boolean, controller: string | null, doing: string | null, limit: string | null, progress: { percent: number, words: string } | null, changes: [number, string][], last: (number | null)[], flows: Flow[] }} Connection
- * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} Told
+ * @typedef {{ name: string, bytes: number, anew: number, is_over: boolean, notices: string[], connections: Connection[] }} TraceState
  * @typedef {{ times: number[], quantities: { mean: (number | null)[], low?: (number | null)[], high?: (number | null)[] }[] }} Course
  * @typedef {{ key: string, title: string, unit: number }} Quantity
  */
 
-/** One of the two traces that are shown. */
+/** One of the two shown traces. */
 class Shown {
   /** @param {number} place 0 or 1 @param {() => void} changed @param {() => void} chosen */
   constructor(place, changed, chosen) {
@@ -40,8 +40,8 @@ class Shown {
     this.changed = changed;
     /** @type {number | null} */
     this.file = null;
-    /** @type {Told | null} */
-    this.told = null;
+    /** @type {TraceState | null} */
+    this.trace = null;
     /** @type {Course | null} */
     this.course = null;
     this.stop = () => {};
@@ -62,24 +62,24 @@ class Shown {
   follow(file) {
     this.stop();
     this.file = file;
-    this.told = this.course = null;
+    this.trace = this.course = null;
     this.numbers.replaceChildren();
-    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (/** @type {Told} */ told) => {
-      if (this.told && this.told.anew !== told.anew) this.course = null;
-      this.told = told;
+    this.stop = file === null ? () => {} : watch(`live/${file}/events`, (/** @type {TraceState} */ trace) => {
+      if (this.trace && this.trace.anew !== trace.anew) this.course = null;
+      this.trace = trace;
       this.changed();
     });
     this.files.value = file === null ? "" : String(file);
     this.changed();
   }
 
-  /** The connection that is shown: the one that was chosen, while it is kept, or the last one. @returns {Connection | null} */
+  /** Returns the shown connection: the chosen one while it exists, or the last one. @returns {Connection | null} */
   connection() {
-    const all = this.told?.connections ?? [];
+    const all = this.trace?.connections ?? [];
     return all.find((each) => String(each.number) === this.numbers.value) ?? all[all.length - 1] ?? null;
   }
 
-  /** Asks for what is in view. @param {[number, number]} view @param {number} most */
+  /** Requests the course in view. @param {[number, number]} view @param {number} most */
   async refresh([from, to], most) {
     const [file, connection] = [this.file, this.connection()];
     if (file === null || !connection) return;
@@ -101,23 +101,23 @@ class Room {
   view = null;
   /** @type {number | null} */
   cursor = null;
-  /** The time of the last event when something was last told. @type {number | undefined} */
+  /** The time of the last event of the last update. @type {number | undefined} */
   last = undefined;
   isAsking = false;
   isDue = false;
-  /** Whether the transfer that is shown has ended, and the lab with it. */
+  /** Whether the shown transfer and its lab have ended. */
   isOver = false;
-  /** Whether a second trace was shown once: it is offered once by itself. */
+  /** Whether a second trace was already selected automatically. */
   hasBeenTwo = false;
 
-  // What the page shows, and is told anew.
+  // The parts of the page that updates change.
   shown = [0, 1].map((place) => new Shown(place, () => this.changed(), () => this.changed()));
   trouble = element("p", { class: "bad", role: "alert", hidden: true });
   offered = element("select", {});
   follow = element("form", { class: "row", submit: (event) => this.wish(event) },
     element("label", {}, "Another trace in the lab's directory", this.offered), element("button", {}, "Follow"));
   empty = element("div", {},
-    element("p", {}, "No trace is followed. A transfer that is to be seen here writes one:"),
+    element("p", {}, "No trace open. To create one, run:"),
     element("pre", {}, "# opens this page for a transfer\ndownpour cp --web FILE HOST:\n# writes a trace, and follows it\ndownpour cp --qlog run.qlog FILE HOST:\ndownpour-lab web --follow run.qlog"));
   keep = element("input", { type: "checkbox", checked: true });
   range = element("output", { class: "soft" });
@@ -125,7 +125,7 @@ class Room {
   csv = element("a", { download: "series.csv" }, "CSV");
   area = element("div", {
     class: "live-panels", tabindex: "0", role: "group",
-    "aria-label": "Courses over time: arrow keys move, plus and minus zoom, Home shows all, End the newest",
+    "aria-label": "Charts: arrow keys move, plus and minus zoom, Home: whole range, End: latest",
   });
   panels = PANELS.map(([title, keys, names]) => {
     const canvas = element("canvas", { role: "img", "aria-label": title });
@@ -161,8 +161,8 @@ class Room {
     const details = element("div", { class: "live-details" },
       element("div", {}, element("h3", {}, "Values"), element("div", { class: "wide" }, this.table)),
       element("div", {}, element("h3", {}, "Blocks"),
-        element("p", { class: "soft" }, "Solid: done. Hollow: open. Crossed: lost symbols are being made up for."), first.blocks, second.blocks),
-      element("div", {}, element("h3", {}, "What the controller did"), first.changes, second.changes));
+        element("p", { class: "soft" }, "Solid: done. Hollow: open. Crossed: being repaired."), first.blocks, second.blocks),
+      element("div", {}, element("h3", {}, "Actions of the controller"), first.changes, second.changes));
     this.body.append(element("div", { class: "live-traces" }, head(first), head(second)), this.tools(axis.all), this.area, details);
     this.choice.append(
       element("label", {}, "Trace", first.files), first.numbersLabel,
@@ -170,7 +170,7 @@ class Room {
     this.section.append(element("h2", {}, "A connection over time"), this.trouble, this.empty, this.choice, this.follow, this.body);
   }
 
-  /** The buttons that move the axis, and what is saved. @param {() => void} all */
+  /** The buttons for the axis and for saving. @param {() => void} all */
   tools(all) {
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ click) =>
       element("button", { type: "button", "aria-label": label, title: label, click }, text);
@@ -183,20 +183,20 @@ class Room {
       button("+", "Zoom in", () => zoom(0.7)), button("−", "Zoom out", () => zoom(1 / 0.7)),
       button("◀", "Earlier", () => pan(-0.5)), button("▶", "Later", () => pan(0.5)),
       button("All", "The whole time", all),
-      element("label", {}, this.keep, "Keep up with the end"), this.range,
-      element("span", { class: "live-save" }, "Save what is shown: ", this.svg, " ", this.csv));
+      element("label", {}, this.keep, "Follow"), this.range,
+      element("span", { class: "live-save" }, "Save the view: ", this.svg, " ", this.csv));
   }
 
-  /** Asks which files there are, now and again. */
+  /** Polls the list of files. */
   async look() {
     if (this.isOver) return;
-    if (!this.section.hidden && !document.hidden) await this.list().catch((error) => this.told(error));
+    if (!this.section.hidden && !document.hidden) await this.list().catch((error) => this.report(error));
     setTimeout(() => this.look(), LOOK);
   }
 
   async list() {
     const { followed, offered, quantities } = await (await ask("live/traces")).json();
-    this.told(null);
+    this.report(null);
     this.quantities = quantities;
     /** @param {HTMLSelectElement} select @param {[string, string][]} options */
     const fill = (select, options) => {
@@ -221,7 +221,7 @@ class Room {
     }
   }
 
-  /** Follows the file that was chosen. @param {Event} event */
+  /** Follows the chosen file. @param {Event} event */
   async wish(event) {
     event.preventDefault();
     try {
@@ -231,19 +231,19 @@ class Room {
       await this.list();
       if (this.shown[place].file !== id) this.shown[place].follow(id);
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
   }
 
-  /** Says what went wrong. @param {unknown} error */
-  told(error) {
-    // Where a file is followed, the page says by itself that the lab is gone.
+  /** Shows an error. @param {unknown} error */
+  report(error) {
+    // With a followed file, the page itself reports that the lab has stopped.
     const isSaid = this.shown[0].file !== null && error instanceof Error && error.message.startsWith("The lab has stopped");
     this.trouble.hidden = error === null || isSaid;
     this.trouble.textContent = error instanceof Error ? error.message : "";
   }
 
-  /** The time of the last event of what is shown. */
+  /** Returns the time of the last event of the shown traces. */
   end() {
     return Math.max(0, ...this.shown.map((shown) => shown.connection()?.seconds ?? 0));
   }
@@ -253,7 +253,7 @@ class Room {
     return this.view ?? within([0, this.end() || 1], this.end() || 1);
   }
 
-  /** Shows a stretch of time, or all. @param {[number, number] | null} view */
+  /** Shows an interval, or all. @param {[number, number] | null} view */
   look_at(view) {
     const end = this.end() || 1;
     const kept = view && within(view, end);
@@ -274,7 +274,7 @@ class Room {
     this.values();
   }
 
-  /** Something was told, or chosen. */
+  /** Updates the page after an event or a choice. */
   changed() {
     const end = this.end();
     if (this.view && this.keep.checked && this.last !== undefined && this.view[1] >= this.last) {
@@ -286,12 +286,12 @@ class Room {
     this.say();
     this.values();
     this.links();
-    const told = this.shown.flatMap((shown) => shown.told ?? []);
-    if (told.length > 0 && told.every(({ is_over }) => is_over)) this.finish();
+    const trace = this.shown.flatMap((shown) => shown.trace ?? []);
+    if (trace.length > 0 && trace.every(({ is_over }) => is_over)) this.finish();
     else this.refresh();
   }
 
-  /** Takes what is left of a lab that ends with its transfer: the whole courses, and what can be saved. */
+  /** Fetches the last data of a lab that ends with its transfer: the full courses, and the files to save. */
   async finish() {
     if (this.isOver) return;
     this.isOver = true;
@@ -305,12 +305,12 @@ class Room {
         return shown.refresh(whole, MOST_STEPS);
       })]);
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
     this.paint();
   }
 
-  /** Asks for the courses in view, not too often, and paints them. */
+  /** Requests the courses in view at a limited rate, and paints them. */
   async refresh() {
     if (this.isOver) return;
     if (this.isAsking || this.section.hidden) {
@@ -324,14 +324,14 @@ class Room {
       await Promise.all(this.shown.map((shown) => shown.refresh(this.shownView(), most)));
       this.paint();
     } catch (error) {
-      this.told(error);
+      this.report(error);
     }
     await new Promise((done) => { setTimeout(done, PAUSE); });
     this.isAsking = false;
     if (this.isDue) this.refresh();
   }
 
-  /** Says which time is in view, and returns it. */
+  /** Displays and returns the interval in view. */
   say() {
     const view = this.shownView();
     const seconds = (/** @type {number} */ time) => `${Number(time.toPrecision(4))} s`;
@@ -350,14 +350,14 @@ class Room {
           if (course && values) lines.push({ times: course.times, ...values, unit: this.quantities[index].unit, trace: place, isDashed: rank > 0 });
         }
       }
-      // The dashed ones lie behind.
+      // The dashed ones are behind.
       draw(canvas, lines.reverse(), view, this.cursor);
     }
     this.shown.forEach((shown) => this.paintBlocks(shown));
     this.links();
   }
 
-  /** What the links save. */
+  /** Updates the links for saving. */
   links() {
     if (this.isOver) return;
     const traces = this.shown.flatMap((shown) => {
@@ -372,14 +372,14 @@ class Room {
     }
   }
 
-  /** The words above the charts. @param {Shown} shown */
+  /** Updates the texts above the charts. @param {Shown} shown */
   head(shown) {
-    const { told, place } = shown;
+    const { trace, place } = shown;
     const connection = shown.connection();
     const parent = /** @type {HTMLElement} */ (shown.state.parentElement);
-    parent.hidden = !told;
+    parent.hidden = !trace;
     shown.blocks.hidden = shown.changes.hidden = !connection;
-    const numbers = (told?.connections ?? []).map((each) => each.number);
+    const numbers = (trace?.connections ?? []).map((each) => each.number);
     const options = [["", "the last"], ...numbers.map((number) => [String(number), `${number + 1}`])];
     if (options.length !== shown.numbers.options.length || shown.numbers.options[1]?.value !== options[1]?.[0]) {
       const value = shown.numbers.value;
@@ -387,12 +387,12 @@ class Room {
       shown.numbers.value = options.some(([each]) => each === value) ? value : "";
     }
     shown.numbersLabel.hidden = numbers.length < 2;
-    if (!told) return;
+    if (!trace) return;
     const parts = [connection?.doing, connection?.limit].filter((part) => part);
-    let words = parts.length > 0 ? parts.join("; ") : connection ? "nothing has been sent" : "nothing has been read";
-    if (connection?.is_closed) words = "the connection has ended";
-    if (told.is_over) words = "the transfer has ended, and with it the lab that showed it; this page stays as it is";
-    said(shown.state, `${MARKERS[place]} ${told.name}: ${words}`);
+    let words = parts.length > 0 ? parts.join("; ") : connection ? "no data sent" : "no data read";
+    if (connection?.is_closed) words = "connection ended";
+    if (trace.is_over) words = "transfer ended; the page is no longer updated";
+    said(shown.state, `${MARKERS[place]} ${trace.name}: ${words}`);
     shown.state.style.color = "";
     shown.state.style.borderLeftColor = COLOURS[place];
     const progress = connection?.progress ?? null;
@@ -404,15 +404,15 @@ class Room {
     said(shown.figures, connection
       ? `${connection.controller ? `Controller ${connection.controller}. ` : ""}${count(connection.sent)} packets sent, ${count(connection.lost)} of them lost, ${count(connection.received)} received, in ${Number(connection.seconds.toPrecision(4))} s`
       : "");
-    list(shown.notices, told.notices);
+    list(shown.notices, trace.notices);
     list(shown.changes, (connection?.changes ?? []).map(([time, words]) => `${MARKERS[place]} ${time.toFixed(2)} s: ${words}`));
     this.blocks(shown, connection);
   }
 
-  /** The table of values: at the cursor, or the last ones. */
+  /** Updates the table of values: at the cursor, or the last ones. */
   values() {
     const at = this.cursor;
-    const names = this.shown.filter((shown) => shown.told);
+    const names = this.shown.filter((shown) => shown.trace);
     const when = at === null ? "the last" : `at ${Number(at.toPrecision(4))} s`;
     const value = (/** @type {Shown} */ shown, /** @type {number} */ index) => {
       if (at === null || !shown.course) return shown.connection()?.last[index] ?? null;
@@ -424,11 +424,11 @@ class Room {
     const rows = this.quantities.map((quantity, index) => element("tr", {},
       element("th", { scope: "row" }, quantity.title), ...names.map((shown) => cell(value(shown, index), quantity))));
     const heading = element("tr", {}, element("th", { scope: "col" }, `Quantity, ${when}`),
-      ...names.map((shown) => element("th", { scope: "col" }, `${MARKERS[shown.place]} ${shown.told?.name}`)));
+      ...names.map((shown) => element("th", { scope: "col" }, `${MARKERS[shown.place]} ${shown.trace?.name}`)));
     this.table.replaceChildren(element("thead", {}, heading), element("tbody", {}, ...rows));
   }
 
-  /** The maps of blocks. @param {Shown} shown @param {Connection | null} connection */
+  /** Updates the maps of blocks. @param {Shown} shown @param {Connection | null} connection */
   blocks(shown, connection) {
     const flows = (connection?.flows ?? []).filter((flow) => flow.begun > 0);
     while (shown.blocks.children.length > flows.length) shown.blocks.lastElementChild?.remove();
@@ -437,10 +437,10 @@ class Room {
     }
     for (const [at, flow] of flows.entries()) {
       const [caption, canvas] = shown.blocks.children[at].children;
-      const what = flow.length === null ? "a stream" : `${count(flow.length)} bytes`;
+      const length = flow.length === null ? "a stream" : `${count(flow.length)} bytes`;
       const repaired = flow.repaired > 0 ? `, ${count(flow.repaired)} of them being repaired` : "";
       const cells = flow.per_cell > 1 ? `; each cell is ${flow.per_cell} blocks` : "";
-      said(/** @type {HTMLElement} */ (caption), `${MARKERS[shown.place]} Flow ${flow.id}, ${what}, ${flow.is_received ? "received" : "sent"}: ${count(flow.done)} ${flow.done === 1 ? "block" : "blocks"} done, ${count(flow.open)} open${repaired}${cells}`);
+      said(/** @type {HTMLElement} */ (caption), `${MARKERS[shown.place]} Flow ${flow.id}, ${length}, ${flow.is_received ? "received" : "sent"}: ${count(flow.done)} ${flow.done === 1 ? "block" : "blocks"} done, ${count(flow.open)} open${repaired}${cells}`);
       canvas.setAttribute("aria-label", /** @type {string} */ (caption.textContent));
     }
     this.paintBlocks(shown);
@@ -457,7 +457,7 @@ class Room {
 }
 
 /**
- * Paints a map of blocks: what a cell is, its shape says.
+ * Paints a map of blocks; the shape of a cell is its state.
  * @param {HTMLCanvasElement} canvas
  * @param {string} map
  * @param {string} colour
@@ -490,7 +490,7 @@ function paintMap(canvas, map, colour) {
   }
 }
 
-/** Says something anew only if it is new, for those who listen. @param {HTMLElement} where @param {string} text */
+/** Sets a text only if it has changed, for screen readers. @param {HTMLElement} where @param {string} text */
 function said(where, text) {
   if (where.textContent !== text) where.textContent = text;
 }

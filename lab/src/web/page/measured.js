@@ -1,5 +1,5 @@
 // @ts-check
-// Results as pictures and tables, and the way from a number to the runs behind it: what Testing and Results share.
+// Results as pictures and tables, with the runs behind each number; shared by Testing and Results.
 import { table } from "./table.js";
 import { ask, element } from "./wire.js";
 
@@ -29,7 +29,7 @@ export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** The room that the address names, what is set in it, and the plan in it. */
+/** Returns the room, the settings and the plan in the address. */
 export function place() {
   const [first, ...rest] = location.hash.slice(1).split("/");
   const [room, set = ""] = first.split("?");
@@ -53,7 +53,7 @@ export class Sweeps {
   }
 
   /**
-   * Shows these results; only what has changed is made anew, so that nothing is lost that somebody reads.
+   * Shows these results; unchanged parts stay, and so does the reader's state.
    * @param {string} name
    * @param {Table[]} tables
    * @param {string[]} pictures
@@ -101,13 +101,13 @@ export class Sweeps {
       return element("tr", {}, element("th", { scope: "row" }, row.name), ...cells);
     });
     const caption = of.is_over_time
-      ? "Over time every moment has its own numbers: the picture has them."
-      : `${of.y}: mean of the runs that finished, ± half of its 95 % confidence interval (Student's t); s: standard deviation; n: runs in them of those planned. The median counts what did not finish as longest.`;
+      ? "No table for values over time: see the chart."
+      : `${of.y}: mean of the runs that finished, ± half of its 95 % confidence interval (Student's t); s: standard deviation; n: runs in the mean, of those planned. In the median, unfinished runs are the longest.`;
     return table([of.x, ...columns.map((point) => point.label)], rows, { caption });
   }
 
   /**
-   * A picture whose points open their runs: by a click, or by Enter where the arrow keys lead.
+   * A picture whose points open their runs, by click, or by arrow keys and Enter.
    * @param {string} text
    * @param {Table} table
    * @param {number} sweep
@@ -115,7 +115,7 @@ export class Sweeps {
   #picture(text, table, sweep) {
     const svg = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
     const marks = /** @type {SVGElement[]} */ ([...svg.querySelectorAll("[data-series]")]);
-    // One stop for the Tab key, however many points there are.
+    // One stop for the Tab key for all points.
     marks.forEach((mark, at) => {
       mark.setAttribute("tabindex", at === 0 ? "0" : "-1");
       mark.setAttribute("role", "button");
@@ -145,7 +145,7 @@ export class Sweeps {
   }
 
   /**
-   * Lists the runs at a place.
+   * Lists the runs at a position.
    * @param {{ sweep: number, row: number, point: number }} place
    * @param {string} title
    */
@@ -156,7 +156,7 @@ export class Sweeps {
 }
 
 /**
- * Makes something anew, and gives the focus back to what had it.
+ * Rebuilds an element, and restores the focus.
  * @param {HTMLElement} target
  * @param {() => void} make
  */
@@ -197,7 +197,7 @@ function spoken(cell) {
 }
 
 /**
- * Fills a place with the runs behind a number, and leads there.
+ * Fills an element with the runs behind a number, and scrolls to it.
  * @param {HTMLElement} target
  * @param {string} name of the plan
  * @param {string} title
@@ -206,11 +206,11 @@ function spoken(cell) {
 export async function behind(target, name, title, path) {
   const close = element("button", { click: () => target.replaceChildren() }, "Close");
   const heading = element("h4", { tabindex: "-1" }, title);
-  const say = (/** @type {(Node | string)[]} */ ...what) => target.replaceChildren(element("div", { class: "row" }, heading, close), ...what);
+  const say = (/** @type {(Node | string)[]} */ ...content) => target.replaceChildren(element("div", { class: "row" }, heading, close), ...content);
   try {
     const { runs, all } = await (await ask(path)).json();
     const more = all > runs.length ? ` The first ${runs.length} are listed.` : "";
-    const said = all > 0 ? `${counted(all, "record")}.${more}` : "No run is behind this number: it is a number of the plan.";
+    const said = all > 0 ? `${counted(all, "record")}.${more}` : "This number comes from the plan, not from runs.";
     say(element("p", { class: "soft" }, said), list(name, runs));
   } catch (error) {
     say(element("p", { class: "bad" }, String(/** @type {Error} */ (error).message)));
@@ -220,7 +220,7 @@ export async function behind(target, name, title, path) {
 }
 
 /**
- * Runs, each of which unfolds to its whole record.
+ * Runs, each of which unfolds to its full record.
  * @param {string} name of the plan
  * @param {Run[]} runs
  */
@@ -239,11 +239,11 @@ function item(name, run) {
   const value = run.value ? ` = ${bounded(run.value)}` : "";
   const record = element("pre", {});
   const rows = /** @type {[string, string][]} */ ([
-    ["id", run.id], ["case", run.label], ["link", run.link], ["ended", run.date], ["made by", run.made + (run.is_stale ? " (another build than this)" : "")],
+    ["id", run.id], ["case", run.label], ["link", run.link], ["ended", run.date], ["made by", run.made + (run.is_stale ? " (another build)" : "")],
     ["said", run.is_valid ? run.reasons.join("; ") : ""],
   ]).filter(([, text]) => text);
   const facts = element("dl", {}, ...rows.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)]));
-  const again = run.command ? [element("p", {}, "Run it again: ", element("code", { class: "command" }, run.command))] : [];
+  const again = run.command ? [element("p", {}, "Repeat it: ", element("code", { class: "command" }, run.command))] : [];
   const fold = element("details", { "data-index": String(run.index) },
     element("summary", {}, `${run.system}, seed ${run.seed}: ${run.ended}${value}, `, verdict, run.is_stale ? element("span", { class: "soft" }, ", of another build") : ""),
     facts, ...again, record);

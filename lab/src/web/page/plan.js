@@ -1,17 +1,17 @@
 // @ts-check
-// A plan as text, from what the form says. The lab's own readers check it; nothing is understood here that they do not.
+// A plan as text, from the values of the form. Only the lab's own readers parse and check it.
 
 /**
- * @typedef {{ name: string, about: string, set: [string, string][], told: boolean }} Simulated
- * @typedef {{ name: string, missing: string | null, install: string | null, told: boolean, encrypted: boolean, starts: string, ends: string }} Peer
+ * @typedef {{ name: string, about: string, set: [string, string][], needsRate: boolean }} Simulated
+ * @typedef {{ name: string, missing: string | null, install: string | null, needsRate: boolean, encrypted: boolean, starts: string, ends: string }} Peer
  * @typedef {{ name: string, file: string, hosts: string[], links: [string, string][], pairs: [string, string][] }} Topology
- * @typedef {{ simulated: Simulated[], peers: Peer[], topologies: Topology[], books: { name: string, hasResults: boolean, isRunning: boolean }[], cores: number }} Choices
+ * @typedef {{ simulated: Simulated[], peers: Peer[], topologies: Topology[], experiments: { name: string, hasResults: boolean, isRunning: boolean }[], cores: number }} Choices
  * @typedef {{ isSimulated: boolean, name: string, title: string, systems: string[], more: string[], link: Record<string, string>, back: string,
  *   topology: Topology | null, between: number, pair: number, vary: string, path: string, values: string[], size: string, repeats: string,
- *   cap: string, told: string, y: string, isLog: boolean }} Form
+ *   cap: string, rateShare: string, y: string, isLog: boolean }} Form
  */
 
-/** What can be varied: in the simulator any path, over links these axes. */
+/** The axes over links; in the simulator any path can be varied. */
 export const AXES = ["loss", "delay", "rate", "burst", "queue", "size", "link"];
 const FLOW = "file";
 
@@ -21,23 +21,23 @@ const listed = (/** @type {string[]} */ all) => `[${all.map(quoted).join(", ")}]
 /**
  * The text form of a link: `rate=20M,delay=50ms / rate=1M,delay=50ms`.
  * @param {Record<string, string>} parts
- * @param {string} back what differs on the way back
+ * @param {string} back differences of the reverse direction
  */
 export function link(parts, back) {
   const keys = Object.entries(parts).filter(([key, value]) => value && key !== "marks" && key !== "other");
   if (parts.marks) keys.push([parts.marks.endsWith("%") ? "mark" : "mark-above", parts.marks]);
   const all = [...keys.map(([key, value]) => `${key}=${value}`), ...split(parts.other)];
-  const there = all.join(",") || "perfect";
-  if (!back.trim()) return there;
+  const forward = all.join(",") || "perfect";
+  if (!back.trim()) return forward;
   const own = split(back);
   const isOwn = (/** @type {string} */ part) => own.some((other) => other.split("=")[0] === part.split("=")[0]);
-  return `${there} / ${[...all.filter((part) => !isOwn(part)), ...own].join(",") || "perfect"}`;
+  return `${forward} / ${[...all.filter((part) => !isOwn(part)), ...own].join(",") || "perfect"}`;
 }
 
 const split = (/** @type {string | undefined} */ text) => (text ?? "").split(",").map((part) => part.trim()).filter(Boolean);
 
 /**
- * Values in a line: separated by commas, or one a line where they may contain commas.
+ * Values: separated by commas, or one per line, which may contain commas.
  * @param {string} text
  */
 export function values(text) {
@@ -45,7 +45,7 @@ export function values(text) {
 }
 
 /**
- * The plan that a form describes.
+ * Returns the plan of a form.
  * @param {Form} form
  * @param {Choices} choices
  */
@@ -71,7 +71,7 @@ function sweep(form, vary) {
   return lines;
 }
 
-/** A name for a sweep that varies this. @param {string} vary */
+/** The name of a sweep over this path. @param {string} vary */
 const name = (vary) => vary.toLowerCase().replace(/^(link|file)\./, "").replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "values";
 
 /**
@@ -84,8 +84,8 @@ function simulated(form, choices) {
   lines.push("", "[[flow]]", `name = ${quoted(FLOW)}`, 'profile = "auto"', `size = ${quoted(form.size)}`);
   const known = form.systems.flatMap((name) => choices.simulated.filter((system) => system.name === name));
   for (const system of known) {
-    const told = /** @type {[string, string][]} */ (system.told ? [["told", form.told]] : []);
-    lines.push(...series(system.name, [...system.set, ...told]));
+    const share = /** @type {[string, string][]} */ (system.needsRate ? [["told", form.rateShare]] : []);
+    lines.push(...series(system.name, [...system.set, ...share]));
   }
   for (const line of form.more) {
     const [profile, ...set] = line.split(/\s+/);
@@ -105,7 +105,7 @@ function series(name, set) {
 /** @param {Form} form */
 function overLinks(form) {
   const lines = head(form);
-  lines.push(`size = ${quoted(form.size)}`, `peers = ${listed([...form.systems, ...form.more])}`, `told = ${quoted(form.told)}`);
+  lines.push(`size = ${quoted(form.size)}`, `peers = ${listed([...form.systems, ...form.more])}`, `told = ${quoted(form.rateShare)}`);
   if (form.topology) {
     const { file, links, pairs } = form.topology;
     lines.push(`topology = { file = ${quoted(file)}, between = ${listed(links[form.between] ?? ["", ""])}, pair = ${listed(pairs[form.pair] ?? ["", ""])} }`);

@@ -38,8 +38,8 @@ class Results {
     ...CLASSES.map(([id, name]) => ({ id, name, isNumber: true })), { id: "results", name: "Results" },
   ], () => this.#changed());
   claims = new Sortable("words", [
-    { id: "item", name: "Item" }, { id: "claim", name: "Claim" }, { id: "measured", name: "Its own system here" },
-    { id: "verdict", name: "Verdict" }, { id: "auto", name: "auto, untold and told the rate" },
+    { id: "item", name: "Item" }, { id: "claim", name: "Claim" }, { id: "measured", name: "Result of its own system" },
+    { id: "verdict", name: "Verdict" }, { id: "auto", name: "auto, without and with a fixed rate" },
   ], () => this.#changed());
   headlines = element("div", {}, element("h2", {}, "Headline claims"), element("div", { class: "wide" }, this.claims.element));
   all = element("div", { id: "results-all" },
@@ -57,20 +57,20 @@ class Results {
     addEventListener("hashchange", () => this.show());
   }
 
-  /** The address of the list, as it is filtered and ordered. */
+  /** Returns the address of the list with filter and order. */
   #address() {
     const all = { text: this.filter.value, verdict: this.verdict.value, sort: this.table.sort, claims: this.claims.sort };
     const query = new URLSearchParams(Object.entries(all).filter(([, value]) => value)).toString();
     return query ? `#results?${query}` : "#results";
   }
 
-  /** The reader filtered or ordered: the address says so, for a reload and for others. */
+  /** Puts the reader's filter and order into the address. */
   #changed() {
     history.replaceState(null, "", this.#address());
     this.#list();
   }
 
-  /** Shows the experiment that the address names, or all. */
+  /** Shows the experiment in the address, or all. */
   show() {
     const { room, query, name } = place();
     if (room !== "results") return;
@@ -87,7 +87,7 @@ class Results {
     this.#list();
   }
 
-  /** Lists what has the words of the filter, and the verdict. */
+  /** Lists the experiments with the words of the filter and the verdict. */
   #list() {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const matches = (/** @type {...string} */ ...texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
@@ -166,7 +166,7 @@ function experiment(entry) {
 }
 
 /**
- * The row of a claim for which the documents are known, beside what `auto` does there.
+ * The row of a claim for which the documents are known, with the result of `auto`.
  * @param {Entry} entry
  * @param {Stored} verdict
  * @returns {import("./table.js").Sorted}

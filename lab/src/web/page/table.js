@@ -1,13 +1,14 @@
 // @ts-check
-// Tables. On a narrow screen a row is a card, in which every cell says its column (style.css); what is where, the roles still say.
+// Tables. On a narrow screen a row is a card with the column name at every cell (style.css); roles keep the structure
+// of a table.
 import { element } from "./wire.js";
 
-/** How texts are ordered: `fig 9` before `fig 10`. */
+/** The order of texts: `fig 9` before `fig 10`. */
 const ORDER = new Intl.Collator("en", { numeric: true });
 
 /**
  * @typedef {{ id: string, name: string, isNumber?: boolean }} Column
- * @typedef {{ row: HTMLTableRowElement, keys: (string | number)[] }} Sorted a row, and by what it is ordered in each column
+ * @typedef {{ row: HTMLTableRowElement, keys: (string | number)[] }} Sorted a row, and its sort key in each column
  */
 
 /**
@@ -42,9 +43,9 @@ function card(row, columns) {
   return row;
 }
 
-/** A table that is ordered by the column whose head is pressed; pressed again, the other way round. */
+/** A table ordered by the column whose head is pressed; a second press reverses the order. */
 export class Sortable {
-  /** The column by its id, with a minus before it where the greatest comes first; empty: as the rows were given. */
+  /** The id of the column, with a minus for descending order; empty: the original order. */
   sort = "";
   /** @type {Sorted[]} */
   #rows = [];

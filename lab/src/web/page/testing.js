@@ -1,18 +1,18 @@
 // @ts-check
-// The room Testing: a plan is made or opened, run, and watched while its runs arrive.
+// The room Testing: a plan is made or opened, run, and its runs are followed.
 import { Sweeps, counted, list, place } from "./measured.js";
 import { PlanForm } from "./form.js";
 import { ask, element, time, watch } from "./wire.js";
 
 /**
- * How long a plan takes, in seconds: all that is known of it.
+ * The known duration of a plan, in seconds.
  * @typedef {{ least: number | null, most: number | null, about: number | null, needsQuiet?: boolean }} Outlook
  * @typedef {Outlook & { name: string, title: string, isOwn: boolean, stage: string, says: string, said: string[], settled: number,
  *   total: number, left: number | null, records: number, tables: import("./measured.js").Table[], pictures: string[],
  *   runs: import("./measured.js").Run[] }} State
  */
 
-/** How long the text of a plan has to rest before it is checked. */
+/** The pause after a change of a plan's text before it is checked. */
 const PAUSE = 400;
 
 /** @param {HTMLElement} section */
@@ -26,12 +26,12 @@ export async function start(section) {
 }
 
 class Testing {
-  /** The book or topology beside which the plan's topologies lie. @type {string | null} */
+  /** The experiment or topology in whose directory the plan's topologies are. @type {string | null} */
   #beside = null;
-  /** The results whose plan the text is a later version of. @type {string | null} */
+  /** The results whose plan the text replaces. @type {string | null} */
   #again = null;
   #pause = 0;
-  /** Of the last check that was asked for. */
+  /** The number of the last requested check. */
   #asked = 0;
 
   /**
@@ -47,13 +47,13 @@ class Testing {
     this.jobs = element("input", { type: "number", min: "1", max: most, value: "1", id: "plan-jobs" });
     this.open = element("input", { list: "plan-books", id: "plan-open", placeholder: "experiments/... or lab-results/..." });
     this.run = new RunView(element("div", { id: "run" }), (name) => this.#use(name));
-    const books = element("datalist", { id: "plan-books" }, ...choices.books.map((book) => element("option", { value: book.name })));
+    const experiments = element("datalist", { id: "plan-books" }, ...choices.experiments.map((experiment) => element("option", { value: experiment.name })));
     const open = element("form", { class: "row", submit: (/** @type {Event} */ event) => { event.preventDefault(); this.#view(this.open.value.trim()); } },
-      element("label", { class: "open" }, "Open a plan or results", this.open), books, element("button", {}, "Open"));
+      element("label", { class: "open" }, "Open a plan or results", this.open), experiments, element("button", {}, "Open"));
     this.maker = element("details", { id: "plan", open: true }, element("summary", {}, "Make a plan"),
       element("div", { class: "columns" }, this.form.element, this.#editor()));
-    // Also those of a lab that has ended, and those that were started in a terminal.
-    const runs = choices.books.filter((book) => book.isRunning).map((book) => element("li", {}, element("a", { href: `#testing/${encodeURI(book.name)}` }, book.name)));
+    // Also runs of an ended lab, and runs started in a terminal.
+    const runs = choices.experiments.filter((experiment) => experiment.isRunning).map((experiment) => element("li", {}, element("a", { href: `#testing/${encodeURI(experiment.name)}` }, experiment.name)));
     const running = element("div", { id: "plan-running", hidden: runs.length === 0 }, "Running when this page was loaded:", element("ul", {}, ...runs));
     section.replaceChildren(running, open, this.maker, this.run.element);
     addEventListener("hashchange", () => this.show());
@@ -61,15 +61,15 @@ class Testing {
   }
 
   #editor() {
-    const again = element("button", { click: () => this.#formed() }, "Make the text from the form");
+    const again = element("button", { click: () => this.#formed() }, "Update text from form");
     const save = element("button", { click: () => this.#save() }, "Save as a file");
     return element("div", {},
       element("label", { for: "plan-text" }, "The plan"), this.text, this.said,
       element("div", { class: "row" }, this.startButton, element("label", {}, "runs at a time", this.jobs), save, again),
-      element("p", { class: "soft" }, "Results are put in lab-results and the plan's name, in the directory where downpour-lab was started."));
+      element("p", { class: "soft" }, "Results go to lab-results/NAME under the directory where downpour-lab was started."));
   }
 
-  /** Shows the run that the address names, if it names one. */
+  /** Shows the run in the address, if there is one. */
   show() {
     const { room, name } = place();
     if (room === "testing") this.run.watch(name);
@@ -83,7 +83,7 @@ class Testing {
     else location.hash = `testing/${encodeURI(name)}`;
   }
 
-  /** The form has changed: its text takes the place of what was there. */
+  /** Replaces the text after a change of the form. */
   #formed() {
     const { text, beside } = this.form.plan();
     this.text.value = text;
@@ -112,9 +112,9 @@ class Testing {
     };
     try {
       const found = await (await ask("testing/check", { json: this.#asks() })).json();
-      const lacking = found.lacking.length ? ` Left out: ${found.lacking.join("; ")}.` : "";
-      const there = found.isThere && this.#again !== found.name ? ` There are results of this name: open ${found.name}, or give the plan another one.` : "";
-      say(lacking || there ? "bad" : "good", `${counted(found.runs, "run")}${lasts(found)}.${lacking}${there}`);
+      const lacking = found.lacking.length ? ` Skipped: ${found.lacking.join("; ")}.` : "";
+      const exists = found.isThere && this.#again !== found.name ? ` Results of this name exist: open ${found.name}, or rename the plan.` : "";
+      say(lacking || exists ? "bad" : "good", `${counted(found.runs, "run")}${lasts(found)}.${lacking}${exists}`);
     } catch (error) {
       say("bad", String(/** @type {Error} */ (error).message));
     }
@@ -122,7 +122,7 @@ class Testing {
 
   async #start() {
     this.startButton.disabled = true;
-    // The answer to this is what counts, and not that of a check before it.
+    // Its answer counts, and not that of an earlier check.
     clearTimeout(this.#pause);
     this.#asked++;
     try {
@@ -145,7 +145,7 @@ class Testing {
   }
 
   /**
-   * Takes the text of a stored plan.
+   * Loads the text of a stored plan.
    * @param {string} name
    */
   async #use(name) {
@@ -160,15 +160,15 @@ class Testing {
   }
 }
 
-/** How long a plan takes, in words. @param {Outlook} outlook */
+/** Returns the duration of a plan, in words. @param {Outlook} outlook */
 function lasts({ least, most, about, needsQuiet }) {
   const from = least === null ? "" : ` at least ${time(least)},`;
   if (about !== null) return `, about ${time(about)}`;
-  if (most !== null) return `,${from} at most ${time(most)}, if every run goes on to its cap`;
-  return needsQuiet ? "" : ", in virtual time: how long they take is known after the first";
+  if (most !== null) return `,${from} at most ${time(most)}, if every run lasts to its cap`;
+  return needsQuiet ? "" : ", in virtual time; duration known after the first";
 }
 
-/** A run while it goes on, or what is stored of it. */
+/** A current run, or stored results. */
 class RunView {
   /** @type {string | null} */
   #name = null;
@@ -183,20 +183,20 @@ class RunView {
     this.element = target;
     this.title = element("h2", {});
     this.stage = element("p", { id: "run-stage", "aria-live": "polite" });
-    this.bar = element("progress", { "aria-label": "Cases that have their run" });
+    this.bar = element("progress", { "aria-label": "Completed cases" });
     this.refused = element("p", { class: "bad", role: "alert" });
     this.more = element("input", { type: "number", min: "1", max: "1000", value: "5", id: "run-more" });
     this.jobs = element("input", { type: "number", min: "1", max: "64", value: "1", id: "run-jobs" });
-    const act = (/** @type {string} */ path, /** @type {() => object} */ what) => async () => {
+    const act = (/** @type {string} */ path, /** @type {() => object} */ more) => async () => {
       this.refused.textContent = "";
       try {
-        await ask(`testing/${path}`, { json: { name: this.#name, jobs: Number(this.jobs.value) || 1, ...what() } });
+        await ask(`testing/${path}`, { json: { name: this.#name, jobs: Number(this.jobs.value) || 1, ...more() } });
       } catch (error) {
         this.refused.textContent = String(/** @type {Error} */ (error).message);
       }
     };
     this.stop = element("button", { click: act("stop", () => ({})) }, "Stop");
-    this.goOn = element("button", { class: "main", click: act("more", () => ({})) }, "Go on");
+    this.goOn = element("button", { class: "main", click: act("more", () => ({})) }, "Continue");
     this.add = element("button", { click: act("more", () => ({ more: Number(this.more.value) || 1 })) }, "Add");
     this.own = element("span", { class: "row" }, this.goOn, this.add, element("label", {}, this.more, "repeats"), element("label", {}, "runs at a time", this.jobs));
     const take = element("button", { click: () => this.#name && use(this.#name).catch((error) => { this.refused.textContent = error.message; }) }, "Edit its plan");
@@ -222,7 +222,7 @@ class RunView {
     if (!name) return;
     const path = `testing/watch?${new URLSearchParams({ name })}`;
     this.element.replaceChildren(element("p", {}, `Reading ${name} ...`));
-    // An unknown name is refused once, and the reason stands where its results would.
+    // An unknown name is refused once, and the reason replaces its results.
     ask(`testing/plan?${new URLSearchParams({ name })}`).then(() => {
       if (this.#name !== name) return;
       this.#leave = watch(path, (event) => this.#heard(event));
@@ -232,7 +232,7 @@ class RunView {
   /** @param {State | { name: string, unreadable: string, runs: boolean }} event */
   #heard(event) {
     if ("unreadable" in event) {
-      // What cannot be shown can still be stopped.
+      // A run with unreadable results can still be stopped.
       this.stop.hidden = !event.runs;
       this.stop.textContent = "Stop";
       this.element.replaceChildren(element("p", { class: "bad" }, event.unreadable), this.stop, this.refused);
@@ -250,7 +250,7 @@ class RunView {
     this.bar.max = event.total;
     this.bar.value = event.settled;
     this.stop.hidden = !isRunning;
-    this.stop.textContent = event.stage === "stopping" ? "Stop at once" : "Stop";
+    this.stop.textContent = event.stage === "stopping" ? "Stop now" : "Stop";
     this.own.hidden = isRunning || !event.isOwn;
     this.goOn.hidden = event.stage === "done";
     this.heard.hidden = event.stage !== "failed" || event.said.length === 0;
@@ -259,7 +259,7 @@ class RunView {
     this.#runs(event);
   }
 
-  /** Lists the last runs, unless somebody reads one of them. @param {State} event */
+  /** Lists the last runs, unless the reader has opened one of them. @param {State} event */
   #runs(event) {
     const isRead = this.last.querySelector("details[open]") !== null;
     if (!isRead) this.last.replaceChildren(event.runs.length ? list(event.name, event.runs) : element("p", { class: "soft" }, "None yet."));

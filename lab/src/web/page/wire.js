@@ -1,11 +1,11 @@
 // @ts-check
 // Requests and events.
 
-/** What is said of a lab that does not answer. */
+/** The message about a lab that does not answer. */
 const GONE = "The lab has stopped or cannot be reached. Start it again and open the address that it prints.";
 
 /**
- * Asks the lab; throws the line with which it refuses.
+ * Sends a request to the lab; throws its refusal.
  * @param {string} path
  * @param {{ method?: string, json?: unknown, body?: BodyInit, headers?: Record<string, string>, signal?: AbortSignal }} [options]
  * @returns {Promise<Response>}
@@ -18,27 +18,23 @@ export async function ask(path, options = {}) {
   const answer = await fetch(path, request).catch(() => {
     throw new Error(GONE);
   });
-  if (!answer.ok) throw new Error((await answer.text()).trim() || `The lab answers ${answer.status}.`);
+  if (!answer.ok) throw new Error((await answer.text()).trim() || `Unexpected status ${answer.status} from the lab.`);
   return answer;
 }
 
-/** How long an answer with events may take before the page says that there is none, in ms. */
+/** The time limit for an answer with events, in ms. */
 const PATIENCE = 8000;
-/** The shortest and the longest time between two questions for events, and the time to the next try after a failure, in ms. */
+/** The shortest and the longest interval of polls for events, and the pause after a failure, in ms. */
 const [SHORTEST, LONGEST, AGAIN] = [40, 400, 1000];
-/** What those who watch and are not answered have to say. @type {Map<object, string>} */
+/** The messages of watchers without an answer. @type {Map<object, string>} */
 const lost = new Map();
 
 /**
- * Reads the events of a topic, from its beginning and, after an interruption, from where it was. Returns what ends it.
+ * Reads the events of a topic from its beginning, and resumes after an interruption. Returns the function that ends it.
  *
- * It asks again and again, and sooner where several events have come at once. A browser has six connections to a server for
- * all its tabs, so none is held while there is nothing new, and any number of tabs can watch. Nothing is asked for while the
- * tab or the room is hidden: the first part of the path is the room.
- * @template Told
- * @param {string} path
- * @param {(event: Told) => void} heard
- * @returns {() => void}
+ * It polls, and sooner after several events at once. A browser has six connections to a server for all its tabs, so
+ * none is held open, and any number of tabs can watch. It pauses while the tab or the room is hidden: the first part of
+ * the path is the room. @template Item @param {string} path @param {(event: Item) => void} heard @returns {() => void}
  */
 export function watch(path, heard) {
   const watcher = { isOver: false };
@@ -50,9 +46,9 @@ export function watch(path, heard) {
 }
 
 /**
- * @template Told
+ * @template Item
  * @param {string} path
- * @param {(event: Told) => void} heard
+ * @param {(event: Item) => void} heard
  * @param {{ isOver: boolean }} watcher
  */
 async function follow(path, heard, watcher) {
@@ -63,9 +59,9 @@ async function follow(path, heard, watcher) {
       await wait(LONGEST);
       continue;
     }
-    const told = /** @type {{ last: number | null, events: Told[] } | null | undefined} */ (await news(path, last, watcher));
-    if (told === null) return;
-    for (const event of told?.events ?? []) {
+    const batch = /** @type {{ last: number | null, events: Item[] } | null | undefined} */ (await news(path, last, watcher));
+    if (batch === null) return;
+    for (const event of batch?.events ?? []) {
       if (watcher.isOver) return;
       try {
         heard(event);
@@ -73,30 +69,28 @@ async function follow(path, heard, watcher) {
         reportError(error);
       }
     }
-    if (told) {
-      const count = told.events.length;
-      last = told.last;
+    if (batch) {
+      const count = batch.events.length;
+      last = batch.last;
       if (count === 0) pause = Math.min(LONGEST, pause * 1.5);
       if (count > 1) pause = Math.max(SHORTEST, pause / 2);
     }
-    await wait(told ? pause : AGAIN);
+    await wait(batch ? pause : AGAIN);
   }
 }
 
 /**
- * Asks for the events after the last one: `null` if there will be no more, `undefined` if there was no answer, which the page says.
- * @param {string} path
- * @param {number | null} last
- * @param {{ isOver: boolean }} watcher
+ * Requests the events after the last one: `null` at the end of the topic, `undefined` without an answer, which the
+ * page shows. @param {string} path @param {number | null} last @param {{ isOver: boolean }} watcher
  */
 async function news(path, last, watcher) {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), PATIENCE);
   try {
     const answer = await ask(path, { headers: last === null ? {} : { "last-event-id": String(last) }, signal: late.signal });
-    const told = answer.status === 204 ? null : await answer.json().catch(() => { throw new Error(GONE); });
+    const batch = answer.status === 204 ? null : await answer.json().catch(() => { throw new Error(GONE); });
     say(watcher, null);
-    return told;
+    return batch;
   } catch (error) {
     say(watcher, /** @type {Error} */ (error).message);
     return undefined;
@@ -105,7 +99,7 @@ async function news(path, last, watcher) {
   }
 }
 
-/** Says on the page what is wrong, if anything is. @param {{ isOver: boolean }} watcher @param {string | null} trouble */
+/** Shows or clears an error on the page. @param {{ isOver: boolean }} watcher @param {string | null} trouble */
 function say(watcher, trouble) {
   if (trouble === null || watcher.isOver) lost.delete(watcher);
   else lost.set(watcher, trouble);
@@ -144,7 +138,7 @@ export function element(name, attributes = {}, ...children) {
  * @returns {string}
  */
 export function time(seconds) {
-  // Rounded before the unit is chosen, so that nothing is rounded up to 1000 ms or 60 s.
+  // Rounded before the unit is chosen, which avoids 1000 ms and 60 s.
   const rounded = seconds < 100 ? Number(seconds.toPrecision(3)) : Math.round(seconds);
   if (rounded < 1) return `${(rounded * 1000).toPrecision(3)} ms`;
   if (rounded < 100) return `${rounded.toPrecision(3)} s`;

@@ -1,4 +1,4 @@
-//! A run as a process of its own: this program again, with the command that a user would type.
+//! A run as a process of its own: this program with the command of a user.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,31 +15,32 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::web::lock;
 
-/// Lines of its stderr that are kept, and the longest one.
+/// The most stored lines of its stderr, and the longest one.
 const MOST_LINES: usize = 12;
 const LONGEST_LINE: u64 = 2_000;
-/// How long a run has to end after each request, when the program ends: a simulated one makes its present cases first.
+/// The time limit for a run to exit after each signal, when the program exits: a simulated run finishes its current
+/// cases.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A run that was started here.
+/// A run started by this program.
 #[derive(Debug)]
 pub(super) struct LabProcess {
     process: Child,
-    /// The same process, also when its number is that of another one.
+    /// A descriptor of the process, safe against reuse of its number.
     descriptor: OwnedFd,
     said: Arc<Mutex<VecDeque<String>>>,
-    /// Whether nothing else may run beside it.
+    /// Whether it needs the machine for itself.
     pub(super) needs_quiet: bool,
     pub(super) jobs: NonZeroUsize,
     pub(super) begun: Instant,
-    /// Cases that were settled before.
+    /// Cases settled before its start.
     pub(super) settled: usize,
-    /// Whether it was told to stop.
+    /// Whether it was interrupted.
     pub(super) is_stopping: bool,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug)]
 pub(super) struct ExitState {
     /// Its exit code; `None` if a signal ended it.
@@ -48,7 +49,7 @@ pub(super) struct ExitState {
 }
 
 impl LabProcess {
-    /// Starts `run` for a plan, which puts its results into a directory.
+    /// Starts `run` for a plan, with results in a directory.
     ///
     /// # Errors
     /// A program that cannot be started.
@@ -65,9 +66,9 @@ impl LabProcess {
             command.arg("--jobs").arg(jobs.to_string());
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C at the terminal of this program is not for it: it is told to stop once.
+        // In a group of its own: Ctrl-C in the terminal of this program must not interrupt it twice.
         let mut process = command.process_group(0).spawn()?;
-        // It is not reaped yet, so this number is its own.
+        // It is not reaped yet, so the number is still its own.
         let descriptor = pidfd_open(Pid::from_child(&process), PidfdFlags::empty()).inspect_err(|_| {
             let _ = process.kill();
             let _ = process.wait();
@@ -81,30 +82,30 @@ impl LabProcess {
         Ok(Self { process, descriptor, said, needs_quiet, jobs, begun: Instant::now(), settled, is_stopping: false })
     }
 
-    /// Tells it to stop, as Ctrl-C would. What is stored stays; told again, it ends at once.
+    /// Interrupts it, as Ctrl-C does; stored records stay. A second interrupt aborts it.
     pub(super) fn stop(&mut self) {
         self.is_stopping = true;
-        // One that has ended needs no signal.
+        // An exited process needs no signal.
         let _ = pidfd_send_signal(&self.descriptor, Signal::INT);
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns its end, if it has exited.
     pub(super) fn ended(&mut self) -> Option<ExitState> {
         let status = self.process.try_wait().ok().flatten()?;
         Some(ExitState { code: status.code(), said: self.said() })
     }
 
-    /// Returns the last lines that it has said.
+    /// Returns its last lines on stderr.
     pub(super) fn said(&self) -> Vec<String> {
         lock(&self.said).iter().cloned().collect()
     }
 
-    /// Ends it: tells it to stop, once more if it goes on, and kills it if even that does not help.
+    /// Stops it: with an interrupt, a second one, and at last a kill.
     pub(super) fn end(&mut self) {
         for _ in 0..2 {
             self.stop();
-            let told = Instant::now();
-            while told.elapsed() < PATIENCE {
+            let requested = Instant::now();
+            while requested.elapsed() < PATIENCE {
                 if self.ended().is_some() {
                     return;
                 }

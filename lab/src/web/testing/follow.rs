@@ -1,4 +1,4 @@
-//! Results as they grow, whoever makes them.
+//! Growing results, from this program or others.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,27 +15,27 @@ use crate::clock;
 use crate::exit::Code;
 use crate::results::RECORDS;
 use crate::tables::{Measured, Outlook, Stamp};
-use crate::web::experiment_index::{Book, ExperimentIndex};
+use crate::web::experiment_index::{Experiment, ExperimentIndex};
 use crate::web::lock;
 use crate::web::refusal::Refusal;
 use crate::web::results::pictures;
-use crate::web::topic::{Keep, Topic};
+use crate::web::topic::{Retention, Topic};
 
-/// How often viewers are told at most, and how much longer than its processor time a pause is: beside a run, that costs
-/// 2.5 % of a core.
+/// The shortest interval of updates, and the factor from processor time to the pause, which costs 2.5 % of a core
+/// during a run.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 const REST: u32 = 39;
 const LONGEST_REST: Duration = Duration::from_secs(10);
-/// How long a run has to take the lock of its records.
+/// The time limit for a run to take the lock of its records.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Runs that are listed.
+/// The most listed runs.
 const MOST_RUNS: usize = 40;
 
-/// A directory of results that somebody watches, or that a run of this program fills.
+/// A directory of results with viewers, or with a run of this program.
 #[derive(Debug)]
-pub(super) struct Followed {
-    pub(super) book: Book,
+pub(super) struct FollowedResults {
+    pub(super) experiment: Experiment,
     pub(super) topic: Arc<Topic>,
     state: Mutex<ResultsView>,
 }
@@ -43,29 +43,29 @@ pub(super) struct Followed {
 #[derive(Debug, Default)]
 struct ResultsView {
     run: Option<LabProcess>,
-    /// How the last run of this program ended, and how long the records were then: once there are more, or another
-    /// process has made some, that tells nothing of them.
+    /// The end of the last run of this program, and the length of the records then. It is obsolete once they grow, or
+    /// another process runs.
     ended: Option<(ExitState, u64)>,
-    /// The process that was not started here and was told to stop.
-    told: Option<Holder>,
-    /// Whether a thread looks after it.
+    /// The interrupted process that was not started by this program.
+    interrupted: Option<Holder>,
+    /// Whether a thread updates it.
     is_followed: bool,
-    /// Rises with everything but results that changes what viewers see.
+    /// Incremented with each visible change except of results.
     changes: u64,
 }
 
-impl Followed {
-    pub(super) fn new(book: Book) -> Arc<Self> {
-        Arc::new(Self { book, topic: Topic::new(Keep::Last), state: Mutex::default() })
+impl FollowedResults {
+    pub(super) fn new(experiment: Experiment) -> Arc<Self> {
+        Arc::new(Self { experiment, topic: Topic::new(Retention::Last), state: Mutex::default() })
     }
 
-    /// Returns whether a run of this program is there, and whether that needs the machine for itself.
+    /// Returns whether this program runs it, and whether the run needs the machine for itself.
     pub(super) fn is_running(&self) -> Option<bool> {
         self.reap();
         lock(&self.state).run.as_ref().map(|run| run.needs_quiet)
     }
 
-    /// Returns whether nobody would miss it.
+    /// Returns whether it has neither a run nor viewers.
     pub(super) fn is_idle(&self) -> bool {
         let state = lock(&self.state);
         state.run.is_none() && !state.is_followed
@@ -88,7 +88,7 @@ impl Followed {
         }
     }
 
-    /// Tells the run to stop, whoever has started it.
+    /// Interrupts the run, even if it was started in a terminal.
     ///
     /// # Errors
     /// There is none, or it is another user's.
@@ -102,17 +102,18 @@ impl Followed {
         }
         let records = self.records();
         let holder = Locks::now().holder(&records);
-        let holder = holder.ok_or_else(|| Refusal::conflict(format_args!("{} does not run", self.book.name)))?;
+        let holder =
+            holder.ok_or_else(|| Refusal::conflict(format_args!("{} is not running", self.experiment.name)))?;
         holder.interrupt(&records)?;
-        state.told = Some(holder);
+        state.interrupted = Some(holder);
         Ok(())
     }
 
     fn records(&self) -> PathBuf {
-        self.book.directory.join(RECORDS)
+        self.experiment.directory.join(RECORDS)
     }
 
-    /// Ends its run.
+    /// Stops its run.
     pub(super) fn end(&self) {
         let run = lock(&self.state).run.take();
         if let Some(mut run) = run {
@@ -120,28 +121,28 @@ impl Followed {
         }
     }
 
-    /// Looks after it in a thread, unless one does, for as long as there is a run or a viewer.
-    pub(super) fn follow(self: &Arc<Self>, shelf: &Arc<ExperimentIndex>) {
+    /// Updates it in a thread, unless one exists, while there is a run or a viewer.
+    pub(super) fn follow(self: &Arc<Self>, experiments: &Arc<ExperimentIndex>) {
         if std::mem::replace(&mut lock(&self.state).is_followed, true) {
             return;
         }
-        let (followed, shelf) = (Arc::clone(self), Arc::clone(shelf));
-        thread::spawn(move || followed.look_after(&shelf));
+        let (followed, experiments) = (Arc::clone(self), Arc::clone(experiments));
+        thread::spawn(move || followed.update_until_idle(&experiments));
     }
 
-    fn look_after(&self, shelf: &ExperimentIndex) {
-        let mut told = None;
+    fn update_until_idle(&self, experiments: &ExperimentIndex) {
+        let mut last_sent = None;
         loop {
             let begun = clock::read(ClockId::ThreadCPUTime);
             if self.topic.is_viewed() {
-                self.tell(shelf, &mut told);
+                self.publish(experiments, &mut last_sent);
             }
             let spent = clock::read(ClockId::ThreadCPUTime) - begun;
             let rest = (spent * REST).clamp(TELL_EVERY, LONGEST_REST);
             thread::sleep(rest);
             self.reap();
             let mut state = lock(&self.state);
-            // Viewers come with this lock held or after it, and begin to follow again.
+            // A viewer that arrives with this lock or later starts to follow again.
             if state.run.is_none() && !self.topic.is_viewed() {
                 state.is_followed = false;
                 return;
@@ -159,24 +160,24 @@ impl Followed {
         }
     }
 
-    /// Tells viewers what there is, if anything has changed since `told`.
-    fn tell(&self, shelf: &ExperimentIndex, told: &mut Option<Seen>) {
-        let seen = Seen::now(self);
-        if told.as_ref() == Some(&seen) {
+    /// Sends the state to viewers, if it has changed since `last_sent`.
+    fn publish(&self, experiments: &ExperimentIndex, last_sent: &mut Option<SentState>) {
+        let seen = SentState::now(self);
+        if last_sent.as_ref() == Some(&seen) {
             return;
         }
-        let event = match shelf.read(&self.book) {
-            Ok(reading) => self.event(lock(&reading).measured(), seen.elsewhere),
+        let event = match experiments.read(&self.experiment) {
+            Ok(reading) => self.event(lock(&reading).measured(), seen.foreign),
             Err(refusal) => {
-                let runs = lock(&self.state).run.is_some() || seen.elsewhere.is_some();
-                json!({ "name": self.book.name, "unreadable": refusal.to_string(), "runs": runs })
+                let runs = lock(&self.state).run.is_some() || seen.foreign.is_some();
+                json!({ "name": self.experiment.name, "unreadable": refusal.to_string(), "runs": runs })
             }
         };
-        self.topic.tell(&event);
-        *told = Some(seen);
+        self.topic.publish(&event);
+        *last_sent = Some(seen);
     }
 
-    fn event(&self, measured: &Measured, elsewhere: Option<Holder>) -> Value {
+    fn event(&self, measured: &Measured, foreign: Option<Holder>) -> Value {
         let state = lock(&self.state);
         let jobs = state.run.as_ref().map_or(NonZeroUsize::MIN, |run| run.jobs);
         let outlook = measured.outlook(jobs);
@@ -186,11 +187,11 @@ impl Followed {
             (None, Some((ended, _))) => ended.said.clone(),
             (None, None) => Vec::new(),
         };
-        let now = PlanProgress::of(&state, elsewhere, (outlook, measured.count()));
+        let now = PlanProgress::of(&state, foreign, (outlook, measured.count()));
         drop(state);
         let (title, plan) = measured.title_and_name();
         json!({
-            "name": self.book.name, "title": title, "plan": plan, "isOwn": self.book.is_own(), "stage": now.name(),
+            "name": self.experiment.name, "title": title, "plan": plan, "isOwn": self.experiment.is_own(), "stage": now.name(),
             "says": now.says(), "said": said, "settled": outlook.settled, "total": outlook.total, "least": outlook.least,
             "most": outlook.most, "about": outlook.about, "left": left, "records": measured.count(),
             "tables": measured.tables(), "pictures": pictures(measured), "runs": measured.last_runs(MOST_RUNS),
@@ -198,21 +199,21 @@ impl Followed {
     }
 }
 
-/// Returns the seconds that a run still takes, if it goes on as until now: it began so long ago with so many cases
-/// settled.
+/// Returns the remaining seconds of a run at its present pace: it began this long ago with this number of settled
+/// cases.
 fn left(passed: Duration, before: usize, outlook: Outlook) -> Option<f64> {
     let made = outlook.settled.saturating_sub(before);
     let each = passed.as_secs_f64() / made as f64;
     (made > 0).then(|| each * (outlook.total - outlook.settled) as f64)
 }
 
-/// Where a plan stands.
+/// The progress of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlanProgress {
     Running,
     Stopping,
-    /// A process that was not started here runs it, and was told to stop or not.
-    Elsewhere(Holder, bool),
+    /// Run by a process that this program did not start, and whether that was interrupted.
+    Foreign(Holder, bool),
     Done,
     Partial,
     Empty,
@@ -220,13 +221,13 @@ enum PlanProgress {
 }
 
 impl PlanProgress {
-    fn of(state: &ResultsView, elsewhere: Option<Holder>, (outlook, records): (Outlook, usize)) -> Self {
+    fn of(state: &ResultsView, foreign: Option<Holder>, (outlook, records): (Outlook, usize)) -> Self {
         const INTERRUPTED: i32 = Code::Interrupted as i32;
-        match (&state.run, elsewhere, &state.ended) {
+        match (&state.run, foreign, &state.ended) {
             (Some(run), ..) if run.is_stopping => Self::Stopping,
             (Some(_), ..) => Self::Running,
-            (None, Some(holder), _) => Self::Elsewhere(holder, state.told == Some(holder)),
-            // One that was killed has nothing more to do either.
+            (None, Some(holder), _) => Self::Foreign(holder, state.interrupted == Some(holder)),
+            // A killed run may also be complete.
             (None, None, Some((ExitState { code: Some(code), .. }, _))) if !matches!(*code, 0 | INTERRUPTED) => {
                 Self::Failed(Some(*code))
             }
@@ -239,8 +240,8 @@ impl PlanProgress {
 
     fn name(self) -> &'static str {
         match self {
-            Self::Running | Self::Elsewhere(_, false) => "running",
-            Self::Stopping | Self::Elsewhere(_, true) => "stopping",
+            Self::Running | Self::Foreign(_, false) => "running",
+            Self::Stopping | Self::Foreign(_, true) => "stopping",
             Self::Done => "done",
             Self::Partial => "partial",
             Self::Empty => "empty",
@@ -250,50 +251,48 @@ impl PlanProgress {
 
     fn says(self) -> String {
         let says = match self {
-            Self::Running => "It runs.",
-            Self::Stopping => "It stops after the present runs.",
-            Self::Elsewhere(holder, false) => {
+            Self::Running => "Running.",
+            Self::Stopping => "Stopping after the current runs.",
+            Self::Foreign(holder, false) => {
                 let number = holder.number();
                 return format!(
-                    "Process {number} runs it, which this lab has not started. Stop interrupts it as Ctrl-C does."
+                    "Running in process {number}, which this lab did not start. Stop interrupts it as Ctrl-C does."
                 );
             }
-            Self::Elsewhere(holder, true) => {
-                return format!("Process {} stops after the present runs.", holder.number());
+            Self::Foreign(holder, true) => {
+                return format!("Process {} is stopping after the current runs.", holder.number());
             }
-            Self::Done => "All cases have been run.",
-            Self::Partial => "Some cases have not been run yet.",
-            Self::Empty => "Nothing has been run yet.",
+            Self::Done => "Complete.",
+            Self::Partial => "Incomplete.",
+            Self::Empty => "Not started.",
             Self::Failed(Some(code)) => match code {
-                3 => "It ended early: this machine lacks something.",
-                4 => {
-                    "It ended, and cases are without a valid run: a quieter machine or a slower link may give them one."
-                }
-                _ => "It ended with an error, and what it had stored is kept.",
+                3 => "Stopped: a requirement is missing on this machine.",
+                4 => "Ended with cases without a valid run: use a quieter machine or a slower link.",
+                _ => "Failed. Stored records are kept.",
             },
-            Self::Failed(None) => "It was killed. What it had stored is kept, and the rest is run when it goes on.",
+            Self::Failed(None) => "Killed. Stored records are kept; Continue runs the rest.",
         };
         says.to_owned()
     }
 }
 
-/// What viewers have been told of.
+/// The state last sent to viewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct SentState {
     changes: u64,
     files: [Option<Stamp>; 2],
-    elsewhere: Option<Holder>,
+    foreign: Option<Holder>,
 }
 
-impl Seen {
-    fn now(followed: &Followed) -> Self {
+impl SentState {
+    fn now(followed: &FollowedResults) -> Self {
         let records = followed.records();
-        let files = [&followed.book.plan, &records].map(|file| Stamp::of(file));
+        let files = [&followed.experiment.plan, &records].map(|file| Stamp::of(file));
         let mut state = lock(&followed.state);
-        let elsewhere = if state.run.is_none() { Locks::now().holder(&records) } else { None };
+        let foreign = if state.run.is_none() { Locks::now().holder(&records) } else { None };
         let length = files[1].map_or(0, |records| records.length);
-        state.ended.take_if(|(_, before)| elsewhere.is_some() || length > *before);
-        Self { changes: state.changes, files, elsewhere }
+        state.ended.take_if(|(_, before)| foreign.is_some() || length > *before);
+        Self { changes: state.changes, files, foreign }
     }
 }
 
@@ -305,36 +304,42 @@ mod tests {
     use crate::results::{PLAN, Store};
     use crate::web::testing::plans;
 
-    fn followed(directory: &Path) -> Arc<Followed> {
+    fn followed(directory: &Path) -> Arc<FollowedResults> {
         let plan = directory.join(PLAN);
         let name = "lab-results/x".to_owned();
-        Followed::new(Book { name, source: plan.clone(), plan, directory: directory.to_owned(), has_results: false })
+        FollowedResults::new(Experiment {
+            name,
+            source: plan.clone(),
+            plan,
+            directory: directory.to_owned(),
+            has_results: false,
+        })
     }
 
-    /// Its number may be that of another process by then.
+    /// Its number may belong to another process by then.
     #[test]
-    fn a_run_that_has_failed_at_once_is_sent_nothing() {
+    fn stop_sends_no_signal_to_an_exited_run() {
         let directory = tempfile::tempdir().expect("a directory");
         let followed = followed(directory.path());
-        let files = [followed.book.plan.as_path(), directory.path()];
+        let files = [followed.experiment.plan.as_path(), directory.path()];
         let run = LabProcess::start(Path::new("false"), files, None, false, 0).expect("it starts");
         followed.begin(run);
         let begun = Instant::now();
         while followed.stop().is_ok() {
-            assert!(begun.elapsed() < PATIENCE, "it has ended long ago");
+            assert!(begun.elapsed() < PATIENCE, "it ended long ago");
             thread::sleep(LOOK_EVERY);
         }
-        assert_eq!(followed.stop().expect_err("it has ended").to_string(), "lab-results/x does not run");
+        assert_eq!(followed.stop().expect_err("it has ended").to_string(), "lab-results/x is not running");
     }
 
     #[test]
-    fn what_is_left_follows_from_what_the_run_has_made() {
+    fn left_follows_from_the_pace_of_the_run() {
         let outlook = Outlook { settled: 150, total: 400, ..Outlook::default() };
         assert_eq!(left(Duration::from_secs(10), 100, outlook), Some(50.0));
         assert_eq!(left(Duration::from_secs(10), 150, outlook), None, "it has made nothing yet");
     }
 
-    /// Somebody went on with it in a terminal, whether a viewer has seen that or not.
+    /// The run was continued in a terminal, with or without an update meanwhile.
     #[test]
     fn follow_foreign_results_no_failure() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -342,8 +347,8 @@ mod tests {
         let records = directory.path().join(RECORDS);
         let left = plans::tests::alone(plans::tests::PLAN).expect("a plan").outlook(NonZeroUsize::MIN);
         let stage = |outlook, count| {
-            let seen = Seen::now(&followed);
-            PlanProgress::of(&lock(&followed.state), seen.elsewhere, (outlook, count))
+            let seen = SentState::now(&followed);
+            PlanProgress::of(&lock(&followed.state), seen.foreign, (outlook, count))
         };
         let ends = |code| {
             let said = vec!["of that run".to_owned()];
@@ -352,7 +357,7 @@ mod tests {
         std::fs::write(&records, "one\n").expect("written");
         ends(None);
         assert_eq!(stage(left, 1), PlanProgress::Failed(None));
-        assert_eq!(stage(Outlook { settled: left.total, ..left }, 1), PlanProgress::Done, "there is no rest");
+        assert_eq!(stage(Outlook { settled: left.total, ..left }, 1), PlanProgress::Done, "no remaining cases");
         std::fs::write(&records, "one\ntwo\n").expect("written");
         assert_eq!(stage(left, 2), PlanProgress::Partial, "it has grown");
 
@@ -360,8 +365,8 @@ mod tests {
         std::fs::write(&records, "").expect("written");
         assert_eq!(stage(left, 1), PlanProgress::Failed(Some(1)));
         let store = Store::open(directory.path()).expect("records");
-        assert!(matches!(stage(left, 0), PlanProgress::Elsewhere(..)));
+        assert!(matches!(stage(left, 0), PlanProgress::Foreign(..)));
         drop(store);
-        assert_eq!(stage(left, 0), PlanProgress::Empty, "another process had it");
+        assert_eq!(stage(left, 0), PlanProgress::Empty, "another process ran it");
     }
 }

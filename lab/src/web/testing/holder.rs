@@ -1,4 +1,4 @@
-//! The process that runs a plan, whoever has started it: it holds the lock of the file of records.
+//! The process that runs a plan: it holds the lock of the file of records.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io::ErrorKind;
@@ -12,11 +12,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::web::refusal::Refusal;
 
-/// How long a lab that starts a run waits for another one that does.
+/// The time limit for waiting for another lab that starts a run.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The locks that processes hold now.
+/// The current locks of processes.
 pub(super) struct Locks(String);
 
 impl Locks {
@@ -24,15 +24,14 @@ impl Locks {
         Self(fs::read_to_string("/proc/locks").unwrap_or_default())
     }
 
-    /// Returns the process that holds the lock of a file of records, which it does for as long as it runs a plan. To
-    /// try the lock could refuse it to a run that begins. What another program has locked does not run, nor does what a
-    /// link leads to.
+    /// Returns the process that holds the lock of a file of records, as it does while it runs a plan. Trying the lock
+    /// could deny it to a starting run. Locks of other programs and symbolic links do not count.
     pub(super) fn holder(&self, records: &Path) -> Option<Holder> {
         let file = fs::symlink_metadata(records).ok()?;
         self.0.lines().find_map(|line| {
             let (pid, device, inode) = parsed(line)?;
             let holder = Holder(pid);
-            // Some file systems have another device here than in the metadata of their files.
+            // Some file systems have another device in this table than in the metadata of their files.
             let is_it =
                 || device == [major(file.dev()), minor(file.dev())] || holder.has_locked(&file).unwrap_or(false);
             (inode == file.ino() && is_it() && holder.is_a_lab()).then_some(holder)
@@ -40,7 +39,7 @@ impl Locks {
     }
 }
 
-/// Returns who holds a lock of a whole file, and on which file: `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
+/// Returns the holder of a lock of a whole file, and the file: `1: FLOCK  ADVISORY  WRITE 4711 08:01:1234 0 EOF`.
 fn parsed(line: &str) -> Option<(Pid, [u32; 2], u64)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, "WRITE", pid, file, ..] = words[..] else { return None };
@@ -63,17 +62,17 @@ impl Holder {
     /// Interrupts it, as Ctrl-C in its terminal would.
     ///
     /// # Errors
-    /// It is somebody else's, or has ended.
+    /// It is another user's, or has ended.
     pub(super) fn interrupt(self, records: &Path) -> Result<(), Refusal> {
         let number = self.number();
-        let ended = || Refusal::conflict(format_args!("process {number}, which ran this, has ended"));
+        let ended = || Refusal::conflict(format_args!("process {number} has ended"));
         let process = pidfd_open(self.0, PidfdFlags::empty()).map_err(|_| ended())?;
-        // Its number may be that of another process by now. From here on it is not, or nothing can be sent any more.
+        // Its number may have been reused. The descriptor opened now is checked below, and safe afterwards.
         let file = fs::symlink_metadata(records)
             .map_err(|error| Refusal::failed(format_args!("{}: {error}", records.display())))?;
         let not_ours = || {
             Refusal::conflict(format_args!(
-                "process {number}, which runs this, is another user's: that user can stop it, by kill -INT {number}"
+                "cannot stop process {number}: it is another user's, who can run kill -INT {number}"
             ))
         };
         match self.has_locked(&file) {
@@ -83,7 +82,7 @@ impl Holder {
             Err(_) => return Err(ended()),
         }
         for signal in [Signal::INT, Signal::CONT] {
-            // One that Ctrl-Z has suspended stops once it is woken.
+            // A process suspended with Ctrl-Z has to be woken to stop.
             pidfd_send_signal(&process, signal).map_err(|error| match error {
                 rustix::io::Errno::PERM => not_ours(),
                 _ => ended(),
@@ -92,14 +91,14 @@ impl Holder {
         Ok(())
     }
 
-    /// Returns whether it is this program, or another build of it. Of another user's nobody can tell, and nothing is
-    /// sent to it.
+    /// Returns whether it is this program, or another build of it. For another user's process this is unknown, and it
+    /// gets no signal.
     fn is_a_lab(self) -> bool {
         let program = Path::new("/proc").join(self.number().to_string()).join("exe");
         let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
         let is_this = || fs::metadata(&program).and_then(|it| Ok(same(it, fs::metadata("/proc/self/exe")?)));
         match fs::read_link(&program) {
-            // A build that has replaced it while it runs leaves this behind its name.
+            // The kernel appends this if another build has replaced the file.
             Ok(path) => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 name.trim_end_matches(" (deleted)") == crate::NAME || is_this().unwrap_or(false)
@@ -108,7 +107,7 @@ impl Holder {
         }
     }
 
-    /// Returns whether it has this very file open and locked.
+    /// Returns whether it has this file open and locked.
     fn has_locked(self, file: &Metadata) -> std::io::Result<bool> {
         let process = Path::new("/proc").join(self.number().to_string());
         let is_it = |open: fs::DirEntry| {
@@ -120,15 +119,15 @@ impl Holder {
     }
 }
 
-/// Takes the right to start a run in this directory of results, which only one lab has at a time, for as long as what
-/// is returned is kept: what is checked before a start holds until the run has its lock.
+/// Takes the right to start a run in this directory of results, until the returned value is dropped. Only one lab has
+/// it at a time, so that checks before a start hold until the run has its lock.
 ///
 /// # Errors
-/// No such directory can be made, or another lab does not finish.
-pub(super) fn turn(results: &Path) -> Result<File, Refusal> {
+/// The directory cannot be created, or another lab does not finish.
+pub(super) fn start_guard(results: &Path) -> Result<File, Refusal> {
     let failed = |error| {
         Refusal::failed(format_args!(
-            "cannot put results into {}: {error}; start downpour-lab web in a directory that you may write to",
+            "cannot write results to {}: {error}; start downpour-lab web in a writable directory",
             results.display()
         ))
     };
@@ -139,9 +138,11 @@ pub(super) fn turn(results: &Path) -> Result<File, Refusal> {
         match directory.try_lock() {
             Err(TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_EVERY),
             Err(TryLockError::WouldBlock) => {
-                return Err(Refusal::conflict("another downpour-lab web is starting a run here: try again"));
+                return Err(Refusal::conflict(
+                    "another downpour-lab web is starting a run in this directory: try again",
+                ));
             }
-            // A file system that has no such locks.
+            // A file system without such locks.
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(directory),
         }
     }
@@ -155,7 +156,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn a_run_shows_in_the_locks() {
+    fn holder_is_the_running_process() {
         let directory = tempfile::tempdir().expect("a directory");
         let records = directory.path().join(RECORDS);
         let holder = || Locks::now().holder(&records);
@@ -166,9 +167,9 @@ mod tests {
         assert_eq!(holder(), None);
     }
 
-    /// A number that belongs to another process by now is not that of the run.
+    /// A reused process number is not the run's.
     #[test]
-    fn a_process_that_does_not_hold_the_lock_is_left_alone() {
+    fn interrupt_spares_a_process_without_the_lock() {
         let directory = tempfile::tempdir().expect("a directory");
         let _store = Store::open(directory.path()).expect("a new directory");
         let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
@@ -176,12 +177,12 @@ mod tests {
             Holder(Pid::from_child(&other)).interrupt(&directory.path().join(RECORDS)).expect_err("not this one");
         assert!(refused.to_string().ends_with("has ended"), "{refused}");
         drop(other.stdin.take());
-        assert!(other.wait().expect("it ends").success(), "no signal has ended it");
+        assert!(other.wait().expect("it ends").success(), "it got no signal");
     }
 
-    /// Stop would interrupt it.
+    /// Otherwise Stop would interrupt that program.
     #[test]
-    fn what_another_program_has_locked_does_not_run() {
+    fn holder_ignores_other_programs() {
         let directory = tempfile::tempdir().expect("a directory");
         let (records, link) = (directory.path().join("own"), directory.path().join(RECORDS));
         fs::write(&records, "").expect("written");
@@ -189,28 +190,28 @@ mod tests {
         let other = other.arg(&records).args(["sh", "-c", "echo locked; exec cat"]);
         let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         other.stdout.as_mut().expect("piped").read_exact(&mut [0; 7]).expect("it has the lock");
-        let inode = format!(":{} ", fs::metadata(&records).expect("it is there").ino());
+        let inode = format!(":{} ", fs::metadata(&records).expect("it exists").ino());
         assert!(Locks::now().0.contains(&inode), "it is locked");
         assert_eq!(Locks::now().holder(&records), None);
         Holder(Pid::from_child(&other)).interrupt(&records).expect_err("it runs nothing");
         drop(other.stdin.take());
-        assert!(other.wait().expect("it ends").success(), "no signal has ended it");
+        assert!(other.wait().expect("it ends").success(), "it got no signal");
 
-        // Through a link, not even what a lab has locked.
-        let store = Store::open(&directory.path().join("elsewhere")).expect("a new directory");
-        std::os::unix::fs::symlink(directory.path().join("elsewhere").join(RECORDS), &link).expect("a link");
+        // Through a symbolic link, not even a lock of a lab.
+        let store = Store::open(&directory.path().join("other")).expect("a new directory");
+        std::os::unix::fs::symlink(directory.path().join("other").join(RECORDS), &link).expect("a link");
         assert_eq!(Locks::now().holder(&link), None);
         drop(store);
     }
 
     #[test]
-    fn one_lab_at_a_time_starts_a_run() {
+    fn start_is_exclusive_among_labs() {
         let directory = tempfile::tempdir().expect("a directory");
         let results = directory.path().join("lab-results");
-        let turn = turn(&results).expect("a new directory");
-        let other = File::open(&results).expect("it is there");
+        let start_guard = start_guard(&results).expect("a new directory");
+        let other = File::open(&results).expect("it exists");
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
-        drop(turn);
+        drop(start_guard);
         assert!(other.try_lock().is_ok());
     }
 }

@@ -1,8 +1,8 @@
-//! The room `testing`: plans that are made, run and watched in a browser.
+//! The room `testing`: plans are made, run and watched in a browser.
 //!
-//! It is a front of `run` and no second engine: the page makes the text of a plan, the readers of plans check it, and a
-//! process of this very program runs it. What the page shows are the records that `run` stores, so that a run from a
-//! terminal can be followed too, and what was stopped here goes on there.
+//! It is a front end of `run`: the page makes the text of a plan, the readers of plans check it, and a process of this
+//! program runs it. The page shows the records stored by `run`, so a run from a terminal can be followed too, and a
+//! stopped run can be resumed in either.
 
 mod child;
 mod choices;
@@ -28,9 +28,9 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::background::in_background;
-use super::experiment_index::{Book, ExperimentIndex};
+use super::experiment_index::{Experiment, ExperimentIndex};
 use super::lock;
-use super::lock::{MeasurementLock, Turn};
+use super::lock::{LockGuard, MeasurementLock};
 use super::refusal::Refusal;
 use crate::exit::Failure;
 use crate::output::warn;
@@ -39,10 +39,10 @@ use crate::plan::read_text;
 use crate::results::{PLAN, RECORDS, has_records, keep, write};
 use crate::tables::{Measured, Outlook};
 use child::LabProcess;
-use follow::Followed;
+use follow::FollowedResults;
 use holder::Locks;
 
-/// Directories that are followed or remembered at a time, and simulated plans that run at a time.
+/// The most followed or cached directories, and the most simulated plans that run at a time.
 const MOST_FOLLOWED: usize = 32;
 const MOST_RUNS: usize = 4;
 /// The most runs of a plan at a time.
@@ -54,22 +54,22 @@ type QueryResult<T> = Result<Json<T>, JsonRejection>;
 /// The room.
 #[derive(Debug)]
 pub(super) struct Testing {
-    shelf: Arc<ExperimentIndex>,
+    experiments: Arc<ExperimentIndex>,
     /// The program that runs plans: this one.
     program: PathBuf,
     programs: Programs,
     open: Mutex<Open>,
-    /// Starts at a time: others wait for it without a thread.
+    /// Serialises starts: others wait without a thread.
     starts: Semaphore,
-    quiet: Arc<MeasurementLock>,
+    measurement_lock: Arc<MeasurementLock>,
 }
 
-/// What is followed or runs.
+/// The followed and running experiments.
 #[derive(Debug, Default)]
 struct Open {
-    /// By the names of their books.
-    followed: BTreeMap<String, Arc<Followed>>,
-    /// Whether the program ends, and nothing is started any more.
+    /// The experiments by name.
+    followed: BTreeMap<String, Arc<FollowedResults>>,
+    /// Whether the program is exiting, and starts no more runs.
     is_ending: bool,
 }
 
@@ -77,17 +77,17 @@ struct Open {
 #[derive(Debug, Deserialize)]
 struct PlanSource {
     text: String,
-    /// The book or topology beside which its topologies lie.
+    /// The experiment or topology in whose directory its topologies are.
     #[serde(default)]
     beside: Option<String>,
     #[serde(default)]
     jobs: Option<usize>,
-    /// Whether it takes the place of the plan of this name, whose results stay.
+    /// Whether it replaces the plan of this name, whose results stay.
     #[serde(default)]
     again: bool,
 }
 
-/// A book, and what to do with it.
+/// An experiment, and options of its run.
 #[derive(Debug, Deserialize)]
 struct PlanQuery {
     name: String,
@@ -100,24 +100,31 @@ struct PlanQuery {
 
 impl Testing {
     pub(super) fn new(
-        shelf: Arc<ExperimentIndex>,
-        quiet: Arc<MeasurementLock>,
+        experiments: Arc<ExperimentIndex>,
+        measurement_lock: Arc<MeasurementLock>,
         program: PathBuf,
         programs: Programs,
     ) -> Arc<Self> {
-        Arc::new(Self { shelf, program, programs, open: Mutex::default(), starts: Semaphore::new(1), quiet })
+        Arc::new(Self {
+            experiments,
+            program,
+            programs,
+            open: Mutex::default(),
+            starts: Semaphore::new(1),
+            measurement_lock,
+        })
     }
 
-    pub(super) fn quiet(&self) -> Arc<MeasurementLock> {
-        Arc::clone(&self.quiet)
+    pub(super) fn measurement_lock(&self) -> Arc<MeasurementLock> {
+        Arc::clone(&self.measurement_lock)
     }
 
     pub(super) fn program(&self) -> &Path {
         &self.program
     }
 
-    pub(super) fn shelf(&self) -> Arc<ExperimentIndex> {
-        Arc::clone(&self.shelf)
+    pub(super) fn experiments(&self) -> Arc<ExperimentIndex> {
+        Arc::clone(&self.experiments)
     }
 
     pub(super) fn routes(self: Arc<Self>) -> Router {
@@ -133,7 +140,7 @@ impl Testing {
         Router::new().nest("/testing", room.with_state(self))
     }
 
-    /// Ends all runs, when the program ends as it was told: their results are kept. However else it ends, they go on.
+    /// Stops all runs at an orderly exit of the program; their results are kept. After a crash they continue.
     pub(super) fn end(&self) {
         let mut all: Vec<_> = {
             let mut open = lock(&self.open);
@@ -142,7 +149,7 @@ impl Testing {
         };
         all.retain(|followed| followed.is_running().is_some());
         for followed in &all {
-            warn(&format!("stopping {}: what it has stored is kept", followed.book.name));
+            warn(&format!("stopping {}: stored records are kept", followed.experiment.name));
         }
         thread::scope(|scope| {
             for followed in &all {
@@ -151,21 +158,21 @@ impl Testing {
         });
     }
 
-    /// Returns the directory in which a plan's topologies are looked for.
+    /// Returns the directory of a plan's topologies.
     fn beside(&self, name: Option<&str>) -> Result<PathBuf, Refusal> {
         let Some(name) = name else { return Ok(PathBuf::new()) };
-        let topology = self.shelf.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
-        let file = topology.map_or_else(|| self.shelf.find(name).map(|book| book.plan), Ok)?;
+        let topology = self.experiments.topologies().into_iter().find(|file| file.name == name).map(|file| file.path);
+        let file = topology.map_or_else(|| self.experiments.find(name).map(|experiment| experiment.plan), Ok)?;
         Ok(file.parent().map(PathBuf::from).unwrap_or_default())
     }
 
     fn check(&self, written: &PlanSource) -> Result<Value, Refusal> {
-        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.shelf)?;
+        let measured = plans::read(&written.text, &self.beside(written.beside.as_deref())?, &self.experiments)?;
         let (title, plan) = measured.title_and_name();
         let jobs = jobs(written.jobs)?;
         let Outlook { total, least, most, about, .. } = measured.outlook(jobs);
         let name = ExperimentIndex::name(plan);
-        let has_results = has_records(&self.shelf.directory(plan));
+        let has_results = has_records(&self.experiments.directory(plan));
         Ok(json!({
             "name": name, "title": title, "runs": total, "least": least, "most": most, "about": about,
             "needsQuiet": measured.needs_quiet(), "lacking": plans::lacking(&measured, &self.programs), "isThere": has_results,
@@ -176,13 +183,13 @@ impl Testing {
     fn start(&self, written: &PlanSource) -> Result<Value, Refusal> {
         let jobs = jobs(written.jobs)?;
         let beside = self.beside(written.beside.as_deref())?;
-        let measured = plans::read(&written.text, &beside, &self.shelf)?;
+        let measured = plans::read(&written.text, &beside, &self.experiments)?;
         let (_, plan) = measured.title_and_name();
-        let (directory, name) = (self.shelf.directory(plan), ExperimentIndex::name(plan));
-        let _turn = self.turn(&name, &directory.join(RECORDS), measured.needs_quiet())?;
+        let (directory, name) = (self.experiments.directory(plan), ExperimentIndex::name(plan));
+        let _turn = self.start_guard(&name, &directory.join(RECORDS), measured.needs_quiet())?;
         if !written.again && has_records(&directory) {
             return Err(Refusal::conflict(format_args!(
-                "there are results of {plan} already: open them and go on, or give this plan another name"
+                "results of {plan} exist: open them and continue, or rename this plan"
             )));
         }
         for (file, place) in plans::topologies(&measured, &beside) {
@@ -191,125 +198,126 @@ impl Testing {
         write(&directory.join(PLAN), written.text.as_bytes()).map_err(unwritten)?;
         let plan = directory.join(PLAN);
         let has_results = has_records(&directory);
-        let book = Book { name, source: plan.clone(), plan, directory, has_results };
-        self.run(book, &measured, jobs)
+        let experiment = Experiment { name, source: plan.clone(), plan, directory, has_results };
+        self.run(experiment, &measured, jobs)
     }
 
-    /// Goes on with a plan, with more repeats if so many are asked for.
-    fn go_on(&self, named: &PlanQuery) -> Result<Value, Refusal> {
+    /// Continues a plan, with more repeats if requested.
+    fn resume(&self, named: &PlanQuery) -> Result<Value, Refusal> {
         let jobs = jobs(named.jobs)?;
-        let book = self.shelf.find(&named.name)?;
-        if !book.is_own() {
-            return Err(Refusal::bad(
-                "stored experiments are not run in their place: start this plan, which makes a copy",
-            ));
+        let experiment = self.experiments.find(&named.name)?;
+        if !experiment.is_own() {
+            return Err(Refusal::bad("stored experiments are read-only: start this plan to run a copy"));
         }
-        let text = read_text(&book.plan).map_err(Refusal::failed)?;
+        let text = read_text(&experiment.plan).map_err(Refusal::failed)?;
         let text = if named.more > 0 { plans::with_more_repeats(&text, named.more)? } else { text };
-        let measured = plans::read(&text, &book.directory, &self.shelf)?;
-        // Of records that cannot be read none is run again, and the plan stays as it is.
-        self.shelf.read(&book)?;
-        let _turn = self.turn(&book.name, &book.directory.join(RECORDS), measured.needs_quiet())?;
-        write(&book.plan, text.as_bytes()).map_err(unwritten)?;
-        self.run(book, &measured, jobs)
+        let measured = plans::read(&text, &experiment.directory, &self.experiments)?;
+        // With unreadable records no run starts, and the plan is unchanged.
+        self.experiments.read(&experiment)?;
+        let _turn = self.start_guard(&experiment.name, &experiment.directory.join(RECORDS), measured.needs_quiet())?;
+        write(&experiment.plan, text.as_bytes()).map_err(unwritten)?;
+        self.run(experiment, &measured, jobs)
     }
 
-    /// Starts a run, and waits until everybody can see it.
-    fn run(&self, book: Book, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
-        // Codes are timed one after the other, and take no such option.
+    /// Starts a run, and waits until it holds the lock of its records.
+    fn run(&self, experiment: Experiment, measured: &Measured, jobs: NonZeroUsize) -> Result<Value, Refusal> {
+        // Codes are timed one after the other, without this option.
         let jobs = if matches!(measured, Measured::Codes(..)) { None } else { Some(jobs) };
         let settled = {
-            let reading = self.shelf.read(&book)?;
+            let reading = self.experiments.read(&experiment)?;
             lock(&reading).measured().outlook(NonZeroUsize::MIN).settled
         };
         let mut open = lock(&self.open);
         if open.is_ending {
-            return Err(Refusal::conflict("downpour-lab web ends: nothing was started"));
+            return Err(Refusal::conflict("downpour-lab web is exiting: no run was started"));
         }
-        let entry = entry(&mut open.followed, book)?;
-        let files = [entry.book.plan.as_path(), entry.book.directory.as_path()];
+        let entry = entry(&mut open.followed, experiment)?;
+        let files = [entry.experiment.plan.as_path(), entry.experiment.directory.as_path()];
         let run = LabProcess::start(&self.program, files, jobs, measured.needs_quiet(), settled)
             .map_err(|error| Refusal::failed(format_args!("cannot start {}: {error}", self.program.display())))?;
         entry.begin(run);
         drop(open);
-        entry.follow(&self.shelf);
+        entry.follow(&self.experiments);
         entry.until_begun();
-        Ok(json!({ "name": entry.book.name }))
+        Ok(json!({ "name": entry.experiment.name }))
     }
 
-    /// Checks that nothing runs that would disturb a run, or be disturbed by it, and sees to it that nothing else is
-    /// started as long as what is returned is kept.
-    fn turn(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<Turn>), Refusal> {
-        let turn = holder::turn(self.shelf.results())?;
+    /// Checks that no other run would disturb this one or be disturbed by it, and prevents other starts until the
+    /// returned value is dropped.
+    fn start_guard(&self, name: &str, records: &Path, needs_quiet: bool) -> Result<(File, Option<LockGuard>), Refusal> {
+        let start_guard = holder::start_guard(self.experiments.results())?;
         let own = lock(&self.open).followed.clone();
         let own = own.into_iter().filter_map(|(name, followed)| Some((name, followed.is_running()?)));
         let mut running: BTreeMap<String, bool> = own.collect();
-        // Those that others have started, or this lab before it was started again.
-        running.extend(self::running(&self.shelf));
+        // Runs started by others, or by this lab before a restart.
+        running.extend(self::running(&self.experiments));
         if running.contains_key(name) || Locks::now().holder(records).is_some() {
-            return Err(Refusal::conflict(format_args!("{name} runs already: stop it first")));
+            return Err(Refusal::conflict(format_args!("{name} is already running: stop it first")));
         }
         if let Some((other, _)) = running.iter().find(|(_, is_quiet)| **is_quiet || needs_quiet) {
             return Err(Refusal::conflict(format_args!(
-                "{other} runs, and real programs and timed codes are measured alone: wait until it has ended, or stop it"
+                "{other} is running, and real programs and timed codes are measured alone: wait until it has ended, or stop it"
             )));
         }
         if running.len() >= MOST_RUNS {
-            return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans run already: stop one first")));
+            return Err(Refusal::conflict(format_args!("{MOST_RUNS} plans are already running: stop one first")));
         }
-        Ok((turn, needs_quiet.then(|| self.quiet.measure()).transpose()?))
+        Ok((start_guard, needs_quiet.then(|| self.measurement_lock.measure()).transpose()?))
     }
 }
 
-fn is_running(locks: &Locks, book: &Book) -> bool {
-    book.has_results && locks.holder(&book.directory.join(RECORDS)).is_some()
+fn is_running(locks: &Locks, experiment: &Experiment) -> bool {
+    experiment.has_results && locks.holder(&experiment.directory.join(RECORDS)).is_some()
 }
 
-/// Returns what runs in the directories of the shelf, whoever has started it, and whether it needs the machine for
-/// itself.
-pub(super) fn running(shelf: &ExperimentIndex) -> BTreeMap<String, bool> {
+/// Returns the running experiments of the index, and whether each needs the machine for itself.
+pub(super) fn running(experiments: &ExperimentIndex) -> BTreeMap<String, bool> {
     let locks = Locks::now();
-    let mut running = shelf.books();
-    running.retain(|book| is_running(&locks, book));
-    let needs_quiet = |book: &Book| Measured::of_plan(&book.plan).map_or(true, |measured| measured.needs_quiet());
-    running.into_iter().map(|book| (book.name.clone(), needs_quiet(&book))).collect()
+    let mut running = experiments.list();
+    running.retain(|experiment| is_running(&locks, experiment));
+    let needs_quiet =
+        |experiment: &Experiment| Measured::of_plan(&experiment.plan).map_or(true, |measured| measured.needs_quiet());
+    running.into_iter().map(|experiment| (experiment.name.clone(), needs_quiet(&experiment))).collect()
 }
 
-/// Why a plan has not been started.
+/// Returns the refusal of a plan that cannot be written.
 fn unwritten(failure: Failure) -> Refusal {
     Refusal::failed(format_args!(
-        "{}; nothing was started: make room there, or start downpour-lab web in a directory that you may write to",
+        "{}; no run was started: free disk space, or start downpour-lab web in a writable directory",
         failure.message
     ))
 }
 
-/// Returns the followed book of this name, from now on.
-fn entry(followed: &mut BTreeMap<String, Arc<Followed>>, book: Book) -> Result<Arc<Followed>, Refusal> {
-    if let Some(known) = followed.get(&book.name).filter(|known| known.book.plan == book.plan) {
+/// Returns the experiment of this name, which is followed from now on.
+fn entry(
+    followed: &mut BTreeMap<String, Arc<FollowedResults>>,
+    experiment: Experiment,
+) -> Result<Arc<FollowedResults>, Refusal> {
+    if let Some(known) = followed.get(&experiment.name).filter(|known| known.experiment.plan == experiment.plan) {
         return Ok(Arc::clone(known));
     }
     if followed.len() >= MOST_FOLLOWED {
         followed.retain(|_, followed| !followed.is_idle());
     }
     if followed.len() >= MOST_FOLLOWED {
-        return Err(Refusal::conflict("too many results are open: close some of the pages that show them"));
+        return Err(Refusal::conflict("too many open results: close some pages"));
     }
-    let new = Followed::new(book);
-    followed.insert(new.book.name.clone(), Arc::clone(&new));
+    let new = FollowedResults::new(experiment);
+    followed.insert(new.experiment.name.clone(), Arc::clone(&new));
     Ok(new)
 }
 
 fn jobs(asked: Option<usize>) -> Result<NonZeroUsize, Refusal> {
     let jobs = NonZeroUsize::new(asked.unwrap_or(1)).filter(|jobs| jobs.get() <= MOST_JOBS);
-    jobs.ok_or_else(|| Refusal::bad(format_args!("write 1 to {MOST_JOBS} runs at a time")))
+    jobs.ok_or_else(|| Refusal::bad(format_args!("invalid number of runs at a time: write 1 to {MOST_JOBS}")))
 }
 
-/// Returns what was asked, or why it cannot be understood.
+/// Returns the request, or the refusal of an invalid one.
 fn asked<T>(body: QueryResult<T>) -> Result<T, Refusal> {
     match body {
         Ok(Json(asked)) => Ok(asked),
         Err(JsonRejection::BytesRejection(_)) => {
-            Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", plans::LONGEST >> 10)))
+            Err(Refusal::bad(format_args!("plan too long: at most {} KiB", plans::LONGEST >> 10)))
         }
         Err(other) => Err(Refusal::bad(other.body_text())),
     }
@@ -317,22 +325,22 @@ fn asked<T>(body: QueryResult<T>) -> Result<T, Refusal> {
 
 async fn choices(State(room): State<Arc<Testing>>) -> ApiResult {
     let of = Arc::clone(&room);
-    room.shelf.work(move || Ok(Json(choices::all(&of.shelf, &of.programs)))).await
+    room.experiments.work(move || Ok(Json(choices::all(&of.experiments, &of.programs)))).await
 }
 
 async fn plan(State(room): State<Arc<Testing>>, Query(named): Query<PlanQuery>) -> ApiResult {
     let of = Arc::clone(&room);
     let found = move || {
-        let book = of.shelf.find(&named.name)?;
-        let text = read_text(&book.plan).map_err(Refusal::failed)?;
-        Ok(Json(json!({ "name": book.name, "text": text, "isOwn": book.is_own() })))
+        let experiment = of.experiments.find(&named.name)?;
+        let text = read_text(&experiment.plan).map_err(Refusal::failed)?;
+        Ok(Json(json!({ "name": experiment.name, "text": text, "isOwn": experiment.is_own() })))
     };
-    room.shelf.work(found).await
+    room.experiments.work(found).await
 }
 
 async fn check(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
     let (of, written) = (Arc::clone(&room), asked(body)?);
-    room.shelf.work(move || of.check(&written).map(Json)).await
+    room.experiments.work(move || of.check(&written).map(Json)).await
 }
 
 async fn start(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) -> ApiResult {
@@ -344,17 +352,17 @@ async fn start(State(room): State<Arc<Testing>>, body: QueryResult<PlanSource>) 
 async fn more(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) -> ApiResult {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let _start = room.starts.acquire().await;
-    in_background(move || of.go_on(&named).map(Json)).await
+    in_background(move || of.resume(&named).map(Json)).await
 }
 
 async fn stop(State(room): State<Arc<Testing>>, body: QueryResult<PlanQuery>) -> ApiResult {
     let (of, named) = (Arc::clone(&room), asked(body)?);
     let stopped = move || {
-        let book = of.shelf.find(&named.name)?;
-        let followed = entry(&mut lock(&of.open).followed, book)?;
+        let experiment = of.experiments.find(&named.name)?;
+        let followed = entry(&mut lock(&of.open).followed, experiment)?;
         followed.stop().map(|()| Json(json!({})))
     };
-    room.shelf.work(stopped).await
+    room.experiments.work(stopped).await
 }
 
 async fn watch(
@@ -363,18 +371,18 @@ async fn watch(
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
     let of = Arc::clone(&room);
-    // Viewers ask often, and a book is found by reading all of them.
+    // Viewers ask often, and finding an experiment reads all of them.
     let known = lock(&room.open).followed.get(&named.name).cloned();
     let find = move || {
-        let book = of.shelf.find(&named.name)?;
-        entry(&mut lock(&of.open).followed, book)
+        let experiment = of.experiments.find(&named.name)?;
+        entry(&mut lock(&of.open).followed, experiment)
     };
     let followed = match known {
         Some(followed) => followed,
-        None => room.shelf.work(find).await?,
+        None => room.experiments.work(find).await?,
     };
     let answer = followed.topic.watch(&headers);
-    followed.follow(&room.shelf);
+    followed.follow(&room.experiments);
     Ok(answer)
 }
 
@@ -382,24 +390,29 @@ async fn watch(
 mod tests {
     use super::*;
 
-    /// A room whose runs fail at once.
+    /// A room whose runs fail immediately.
     fn room(directory: &Path) -> Arc<Testing> {
-        let shelf = ExperimentIndex::of(None, directory.join("lab-results"));
-        let shelf = Arc::new(shelf);
-        Testing::new(Arc::clone(&shelf), MeasurementLock::new(shelf), "false".into(), Programs::beside("false".into()))
+        let experiments = ExperimentIndex::of(None, directory.join("lab-results"));
+        let experiments = Arc::new(experiments);
+        Testing::new(
+            Arc::clone(&experiments),
+            MeasurementLock::new(experiments),
+            "false".into(),
+            Programs::beside("false".into()),
+        )
     }
 
     #[test]
-    fn timed_codes_do_not_start_beside_a_demonstration() {
+    fn codes_wait_for_demonstrations() {
         let directory = tempfile::tempdir().expect("a directory");
         let room = room(directory.path());
-        let playing = room.quiet().play().expect("nothing runs");
+        let playing = room.measurement_lock().play().expect("nothing runs");
         let codes = "name = \"codes\"\ntitle = \"x\"\ncodes = [\"raptorq\"]\nsize = \"10KB\"\nsymbol = \"1024B\"\n\
                      repair = \"15%\"\ndrops = [\"0%\", \"10%\"]\nruns = 2\ncap = \"5s\"\n[[sweep]]\nname = \"size\"\nmeasure = \"encode\"\n\
                      vary = \"size\"\nvalues = [\"10KB\"]\n";
         let refused = room.start(&written(codes)).expect_err("it would be disturbed").to_string();
         assert!(refused.starts_with("a demonstration plays"), "{refused}");
-        room.start(&written(plans::tests::PLAN)).expect("that is in virtual time");
+        room.start(&written(plans::tests::PLAN)).expect("it runs in virtual time");
         drop(playing);
         room.start(&written(codes)).expect("nothing plays");
     }
@@ -408,14 +421,14 @@ mod tests {
         PlanSource { text: text.to_owned(), beside: None, jobs: None, again: false }
     }
 
-    /// Its text may have been read while the program was told to end.
+    /// A plan may be read while the program is exiting.
     #[test]
-    fn nothing_is_started_once_the_program_ends() {
+    fn start_refused_while_exiting() {
         let directory = tempfile::tempdir().expect("a directory");
         let room = room(directory.path());
         room.end();
         let refused = room.start(&written(plans::tests::PLAN)).expect_err("too late").to_string();
-        assert_eq!(refused, "downpour-lab web ends: nothing was started");
+        assert_eq!(refused, "downpour-lab web is exiting: no run was started");
         assert!(lock(&room.open).followed.is_empty());
     }
 }

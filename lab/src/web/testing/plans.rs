@@ -1,4 +1,4 @@
-//! Plans as text: read with the readers of `run`, and given more repeats.
+//! Plans as text: parsed with the readers of `run`, and extended by repeats.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,26 @@ use crate::tables::Measured;
 use crate::web::experiment_index::ExperimentIndex;
 use crate::web::refusal::Refusal;
 
-/// Bounds on what a browser may ask for: bytes of a plan, and runs in it.
+/// Bounds on plans from a browser: bytes, and runs.
 pub(super) const LONGEST: usize = 256 << 10;
 const MOST_RUNS: u64 = 50_000;
 /// Bounds on names, which become names of directories.
 const LONGEST_NAME: usize = 100;
 const DEEPEST_NAME: usize = 4;
 
-/// The name that errors give to a plan that has no file yet.
+/// The name of an unsaved plan in errors.
 const UNSAVED: &str = "plan.toml";
 
 /// Reads a plan from its text, with topologies from `beside` and traces from the directories of the shelf.
 ///
 /// # Errors
-/// What the plan readers say, in one line; a plan that is too large, or names another file.
-pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result<Measured, Refusal> {
+/// The error of the plan readers, in one line; a plan that is too large, or needs another file.
+pub(super) fn read(text: &str, beside: &Path, experiments: &ExperimentIndex) -> Result<Measured, Refusal> {
     if text.len() > LONGEST {
-        return Err(Refusal::bad(format_args!("this is too long for a plan: at most {} KiB", LONGEST >> 10)));
+        return Err(Refusal::bad(format_args!("plan too long: at most {} KiB", LONGEST >> 10)));
     }
     if text.parse::<Table>().is_ok_and(|table| runs(&table) > MOST_RUNS) {
-        return Err(Refusal::bad(format_args!(
-            "these are more than {MOST_RUNS} runs: write fewer values, systems or repeats"
-        )));
+        return Err(Refusal::bad(format_args!("more than {MOST_RUNS} runs: use fewer values, systems or repeats")));
     }
     let file = beside.join(UNSAVED);
     let known: Vec<String> = peers::all().map(|peer| peer.name().to_owned()).collect();
@@ -43,18 +41,18 @@ pub(super) fn read(text: &str, beside: &Path, shelf: &ExperimentIndex) -> Result
     let (_, name) = measured.title_and_name();
     if !is_name(name) || name.len() > LONGEST_NAME || name.split('/').count() > DEEPEST_NAME {
         return Err(Refusal::bad(format_args!(
-            "{name:?} is too long for the name of a directory: write at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
+            "{name:?} is too long for a directory name: use at most {LONGEST_NAME} letters and {DEEPEST_NAME} parts"
         )));
     }
-    // The run would read it, and say what is wrong with its text.
-    if let Some(trace) = traces(&measured).into_iter().find(|trace| !shelf.has(Path::new(trace))) {
-        return Err(Refusal::bad(format_args!("trace {trace} is no file in {}: put it there", shelf.places())));
+    // The run would read it, and its error would show the text.
+    if let Some(trace) = traces(&measured).into_iter().find(|trace| !experiments.has(Path::new(trace))) {
+        return Err(Refusal::bad(format_args!("trace {trace} must be a file in {}", experiments.places())));
     }
     Ok(measured)
 }
 
-/// Returns the names of the files with traces that the runs of a plan read. Simulated runs read none, and a topology
-/// that the plan names is a file that lies here already.
+/// Returns the names of the trace files of a plan's runs. Simulated runs have none, and the topology of a plan is a
+/// file that exists already.
 fn traces(measured: &Measured) -> BTreeSet<String> {
     let of = |link: &Duplex| {
         let name = |trace: &Option<TraceFile>| trace.as_ref().map(|trace| trace.name().to_owned());
@@ -74,7 +72,7 @@ fn traces(measured: &Measured) -> BTreeSet<String> {
     links.into_iter().flatten().flatten().collect()
 }
 
-/// Returns how many runs a plan may have, at most, before it is read: what reads it lists them all.
+/// Returns an upper bound of a plan's runs, before its reader lists them all.
 fn runs(plan: &Table) -> u64 {
     let length = |value: Option<&Value>| value.and_then(Value::as_array).map_or(1, |all| all.len().max(1) as u64);
     let number =
@@ -94,8 +92,7 @@ fn runs(plan: &Table) -> u64 {
     points.max(1).saturating_mul(systems).saturating_mul(repeats)
 }
 
-/// Returns the files with topologies that a plan names, which are stored with its results: where each is, and its name
-/// there.
+/// Returns the topology files of a plan, which are stored with its results: the path of each, and its stored name.
 pub(super) fn topologies(measured: &Measured, beside: &Path) -> Vec<(PathBuf, PathBuf)> {
     let files = match measured {
         Measured::Links(plan, _) => plan.topology.iter().map(|topology| topology.file.clone()).collect(),
@@ -106,7 +103,7 @@ pub(super) fn topologies(measured: &Measured, beside: &Path) -> Vec<(PathBuf, Pa
     files.into_iter().filter_map(place).collect()
 }
 
-/// Returns what the peers of a plan lack here, one line for each.
+/// Returns the missing requirements of a plan's peers, one line for each.
 pub(super) fn lacking(measured: &Measured, programs: &Programs) -> Vec<String> {
     let named: Vec<String> = match measured {
         Measured::Links(plan, _) => plan.sweeps.iter().flat_map(|sweep| sweep.peers.clone()).collect(),
@@ -125,13 +122,13 @@ pub(super) fn lacking(measured: &Measured, programs: &Programs) -> Vec<String> {
     named.into_iter().filter_map(lacks).collect()
 }
 
-/// Returns the text of a plan with so many repeats more: more seeds where it lists them, more runs of codes. Comments
-/// and the order of lines stay as they are.
+/// Returns the text of a plan with more repeats: more seeds if it lists them, more runs of codes. Comments and the
+/// order of lines are unchanged.
 ///
 /// # Errors
-/// A list of seeds over several lines, or none of the keys where one is expected.
+/// A list of seeds over several lines, or no such key at its usual position.
 pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal> {
-    let failed = || Refusal::bad("cannot add repeats to this plan: write more repeats or seeds in its text");
+    let failed = || Refusal::bad("cannot add repeats to this plan: edit repeats or seeds in its text");
     let table: Table = text.parse().map_err(Refusal::bad)?;
     let key = if table.contains_key("codes") { "runs" } else { "repeats" };
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -152,13 +149,13 @@ pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal
             *line = format!("{key} = {}{comment}", number.saturating_add(more));
         }
         if is_inherited {
-            // Above the first table: once is what is meant without it.
+            // Above the first table; the default is 1.
             let place = lines.iter().position(|line| line.trim_start().starts_with('[')).unwrap_or(lines.len());
             lines.insert(place, format!("{key} = {}", 1 + more));
         }
     }
     let text = lines.join("\n") + "\n";
-    // What was changed may have stood within a text of several lines.
+    // The changed line may have been part of a text of several lines.
     let changed: Table = text.parse().map_err(|_| failed())?;
     let rest = |table: &Table| {
         let mut table = table.clone();
@@ -173,7 +170,7 @@ pub(super) fn with_more_repeats(text: &str, more: u32) -> Result<String, Refusal
     if rest(&changed) == rest(&table) && of_each(&changed) == expected { Ok(text) } else { Err(failed()) }
 }
 
-/// Returns the repeats of each sweep of a plan, and whether any of them are those of the plan.
+/// Returns the repeats of each sweep of a plan, and whether any sweep uses those of the plan.
 fn repeats(plan: &Table, key: &str) -> (Vec<i64>, bool) {
     let number = |table: &Table| table.get(key).and_then(Value::as_integer);
     let sweeps = plan.get("sweep").and_then(Value::as_array).map_or(&[][..], |all| all);
@@ -217,7 +214,7 @@ vary = "link.loss"
 values = ["0%", "2%"]
 "#;
 
-    /// Reads a plan that names no file.
+    /// Reads a plan without other files.
     pub(in crate::web) fn alone(text: &str) -> Result<Measured, Refusal> {
         read(text, Path::new(""), &ExperimentIndex::of(None, PathBuf::from("lab-results")))
     }
@@ -227,14 +224,14 @@ values = ["0%", "2%"]
     }
 
     #[test]
-    fn a_trace_lies_in_a_directory_of_the_shelf() {
+    fn trace_must_be_in_a_listed_directory() {
         let home = tempfile::tempdir().expect("a directory");
         let at = |name: &str| home.path().join(name).display().to_string();
         for (name, text) in [("results/up.trace", "1\n"), ("secret", "password\n")] {
             crate::results::write(&home.path().join(name), text.as_bytes()).expect("written");
         }
         std::os::unix::fs::symlink(at("secret"), at("results/link")).expect("a link");
-        let shelf = ExperimentIndex::of(None, home.path().join("results"));
+        let experiments = ExperimentIndex::of(None, home.path().join("results"));
         let over_links = |link: &str, value: &str| {
             format!(
                 "name = \"x\"\ntitle = \"x\"\nlink = \"{link}\"\nsize = \"100KB\"\ncap = \"60s\"\npeers = [\"tcp-cubic\"]\n\
@@ -260,20 +257,20 @@ values = ["0%", "2%"]
             ]
         };
         for text in plans(&at("results/up.trace")) {
-            read(&text, Path::new(""), &shelf).unwrap_or_else(|refusal| panic!("{refusal}: {text}"));
+            read(&text, Path::new(""), &experiments).unwrap_or_else(|refusal| panic!("{refusal}: {text}"));
         }
         for trace in
             ["/etc/passwd", "/etc/no", &at("secret"), &at("results/../secret"), &at("results/link"), &at("results")]
         {
             for text in plans(trace) {
-                let said = read(&text, Path::new(""), &shelf).expect_err(&text).to_string();
-                assert_eq!(said, format!("trace {trace} is no file in {}: put it there", at("results")));
+                let said = read(&text, Path::new(""), &experiments).expect_err(&text).to_string();
+                assert_eq!(said, format!("trace {trace} must be a file in {}", at("results")));
             }
         }
     }
 
     #[test]
-    fn a_plan_is_read_by_the_readers_of_run() {
+    fn plans_read_reports_reader_errors() {
         let read = alone(PLAN).expect("it makes sense");
         let outlook = read.outlook(std::num::NonZeroUsize::MIN);
         assert_eq!((outlook.settled, outlook.total, read.needs_quiet()), (0, 2 * 2 * 2, false));
@@ -283,13 +280,13 @@ values = ["0%", "2%"]
             said(&PLAN.replace("2%", "2 apples"))
         );
         assert!(said("nonsense").starts_with("plan.toml:1: "), "{}", said("nonsense"));
-        assert!(said(&PLAN.replace("my/loss", "../../etc")).contains("is no name"));
-        assert!(said(&PLAN.replace("my/loss", "a/b/c/d/e")).contains("too long for the name of a directory"));
+        assert!(said(&PLAN.replace("my/loss", "../../etc")).contains("invalid name"));
+        assert!(said(&PLAN.replace("my/loss", "a/b/c/d/e")).contains("too long for a directory name"));
     }
 
     #[test]
-    fn what_would_not_fit_is_refused_before_it_is_read() {
-        assert!(said(&"#".repeat(LONGEST + 1)).contains("too long for a plan"));
+    fn plans_read_refuses_large_plans_first() {
+        assert!(said(&"#".repeat(LONGEST + 1)).contains("plan too long"));
         for (from, to) in [
             ("repeats = 2", "repeats = 4294967295"),
             ("repeats = 2", "seeds = []\nrepeats = 9223372036854775807"),
@@ -300,7 +297,7 @@ values = ["0%", "2%"]
     }
 
     #[test]
-    fn repeats_are_added_and_nothing_else_is_changed() {
+    fn with_more_repeats_changes_one_line() {
         let more = |text: &str| with_more_repeats(text, 3).map_err(|refusal| refusal.to_string());
         assert_eq!(more(PLAN), Ok(PLAN.replace("repeats = 2  # each", "repeats = 5  # each")));
         let with_seeds = PLAN.replace("repeats = 2  # each", "seeds = [3, 7]");
@@ -309,15 +306,15 @@ values = ["0%", "2%"]
         let added = more(&without).expect("it is added");
         assert!(added.contains("cap = \"60s\"\n\nrepeats = 4\n[[flow]]"), "{added}");
         assert!(alone(&added).is_ok_and(|plan| plan.outlook(std::num::NonZeroUsize::MIN).total == 16));
-        // A sweep with repeats of its own, and one with those of the plan, which says nothing of them.
+        // A sweep with repeats of its own, and one with the default of the plan.
         let second = "[[sweep]]\nname = \"rate\"\nvary = \"link.rate\"\nvalues = [\"5M\"]\n";
         let two = format!("{without}{second}repeats = 2\n");
         let added = two.replace("repeats = 2", "repeats = 5").replace("\n[[flow]]", "\nrepeats = 4\n[[flow]]");
         assert_eq!(more(&two), Ok(added));
         let none = format!("name = \"x\"\n{second}repeats = 2\n");
-        assert_eq!(more(&none), Ok(none.replace("= 2", "= 5")), "no sweep has those of the plan");
-        assert!(more("sweep = [{ repeats = 2 }, { name = \"b\" }]\n").is_err(), "no line has those alone");
+        assert_eq!(more(&none), Ok(none.replace("= 2", "= 5")), "no sweep uses those of the plan");
+        assert!(more("sweep = [{ repeats = 2 }, { name = \"b\" }]\n").is_err(), "no line has only those");
         assert!(more(&with_seeds.replace("[3, 7]", "[3,\n 7]")).is_err());
-        assert!(more("title = \"\"\"\nrepeats = 1\n\"\"\"\n").is_err(), "that is part of a text");
+        assert!(more("title = \"\"\"\nrepeats = 1\n\"\"\"\n").is_err(), "part of a text");
     }
 }

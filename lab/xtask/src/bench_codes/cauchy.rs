@@ -22,7 +22,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     bench.report.table("cauchy", format_args!("Reed-Solomon 32 + 4, {SYMBOL_SIZE}-byte symbols"), &columns);
     let source = block(K, SYMBOL_SIZE, &mut bench.rng);
     let mut sender = Sender::new(BlockCode::ReedSolomon, source.clone())?;
-    let theirs = IsaL::load().map(|library| Theirs::new(library, &source));
+    let theirs = IsaL::load().map(|library| IsalCode::new(library, &source));
     if theirs.is_none() {
         bench.report.say(isal::ABSENT);
     }
@@ -76,7 +76,7 @@ fn row(bench: &mut Bench, name: &str, times: &(Times, Option<Times>), bytes: usi
 }
 
 /// ISA-L's code of the same size on the same block.
-struct Theirs {
+struct IsalCode {
     library: IsaL,
     source: Block,
     matrix: Vec<u8>,
@@ -84,7 +84,7 @@ struct Theirs {
     repairs: Vec<Vec<u8>>,
 }
 
-impl Theirs {
+impl IsalCode {
     fn new(library: IsaL, source: &Block) -> Self {
         let (k, repairs) = (K as usize, REPAIRS as usize);
         let matrix = library.matrix(k, repairs);
@@ -101,26 +101,26 @@ impl Theirs {
         self.source.bytes().chunks_exact(SYMBOL_SIZE).collect()
     }
 
-    /// The matrix is there already, and so is room for what is made.
+    /// The matrix and the output buffers exist already.
     fn encode(&self) -> Duration {
         let symbols = self.symbols();
         let mut made = vec![vec![0; SYMBOL_SIZE]; REPAIRS as usize];
         timed(|| self.library.combine(&self.tables, &symbols, std::hint::black_box(&mut made))).1
     }
 
-    /// The inverse of the rows that came, then the lost symbols from what came.
+    /// The inverse of the received rows, then the lost symbols from the received ones.
     fn decode(&self, source: &Block, rng: &mut Rng) -> Result<Duration, Failure> {
         let k = K as usize;
         let mut ids: Vec<usize> = (0..k).collect();
         rng.shuffle(&mut ids);
         let lost = &ids[..REPAIRS as usize];
         let symbols = self.symbols();
-        let came: Vec<usize> = (0..k + REPAIRS as usize).filter(|id| !lost.contains(id)).collect();
+        let received: Vec<usize> = (0..k + REPAIRS as usize).filter(|id| !lost.contains(id)).collect();
         let inputs: Vec<&[u8]> =
-            came.iter().map(|&id| symbols.get(id).copied().unwrap_or_else(|| &self.repairs[id - k])).collect();
+            received.iter().map(|&id| symbols.get(id).copied().unwrap_or_else(|| &self.repairs[id - k])).collect();
         let mut made = vec![vec![0; SYMBOL_SIZE]; lost.len()];
         let (solved, took) = timed(|| {
-            let rows = came.iter().flat_map(|&id| &self.matrix[id * k..][..k]).copied().collect();
+            let rows = received.iter().flat_map(|&id| &self.matrix[id * k..][..k]).copied().collect();
             let inverse = self.library.inverse(rows, k)?;
             let wanted: Vec<u8> = lost.iter().flat_map(|&id| &inverse[id * k..][..k]).copied().collect();
             self.library.combine(&self.library.tables(&wanted, k), &inputs, &mut made);
@@ -128,6 +128,6 @@ impl Theirs {
         });
         solved?;
         let right = lost.iter().zip(&made).all(|(&id, made)| source.symbol(id as u32) == Some(made));
-        if right { Ok(took) } else { Err(Failure::new("ISA-L decoded to other bytes")) }
+        if right { Ok(took) } else { Err(Failure::new("ISA-L decoded to wrong bytes")) }
     }
 }

@@ -1,25 +1,25 @@
-//! Time, taken in turns.
+//! Timing in alternating rounds.
 //!
-//! It is our own rather than that of divan (0.1), which takes the time of day, or of the cycle counter, for the whole of a
-//! closure, measures one thing to its end before the next, and prints its figures without returning them. Here each round
-//! measures both sides of a comparison on the same block with the same losses, so that their ratio can be taken round by
-//! round; only processor time of this thread counts, and of a decode only the parts that are the decoder's; and tables,
-//! pictures and targets are made of the figures.
+//! It is our own rather than that of divan (0.1), which takes the time of day, or of the cycle counter, for the whole
+//! of a closure, measures one thing to its end before the next, and prints its figures without returning them. Here
+//! each round measures both sides of a comparison on the same block with the same losses, so that their ratio can be
+//! taken round by round; only processor time of this thread counts, and only the decoder's part of a decode; and
+//! tables, pictures and targets use the figures.
 
 use std::time::{Duration, Instant};
 
-/// Processor time of this thread: what else runs on the machine is not in it.
+/// Processor time of this thread, which excludes other load on the machine.
 pub(super) use lab::codes::timed;
 
 use xtask::failure::Failure;
 use xtask::measuring::Sample;
 
-/// How long a comparison goes on.
+/// The duration of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// So many rounds at least, and at most.
+    /// The least and the most rounds.
     pub(super) rounds: (usize, usize),
-    /// No further round is begun after that, once there are enough.
+    /// No further round starts after that, once there are enough.
     pub(super) time: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Patience {
     }
 }
 
-/// Seconds that something took, round by round.
+/// Seconds of a piece of work, round by round.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Times(Vec<f64>);
 
@@ -40,22 +40,21 @@ impl Times {
         self.0.iter().copied().collect()
     }
 
-    /// MB/s, where each round took care of so many bytes.
+    /// Returns MB/s for this number of bytes in each round.
     pub(super) fn speed(&self, bytes: usize) -> Sample {
         self.0.iter().map(|seconds| bytes as f64 / 1e6 / seconds).collect()
     }
 
-    /// How many times as long as another took in the same round. What slowed both down at that moment is in neither
-    /// number.
+    /// Returns the ratios to the times of another in the same rounds, in which common slowdowns cancel.
     pub(super) fn over(&self, other: &Self) -> Sample {
         self.0.iter().zip(&other.0).map(|(this, other)| this / other).collect()
     }
 }
 
-/// Something that is done once and says what that took.
+/// Work that is done once and returns its time.
 pub(super) type Round<'a> = dyn FnMut() -> Result<Duration, Failure> + 'a;
 
-/// Does each of them in turn, round after round. The first round makes tables and plans and does not count.
+/// Runs each of them in turn, round after round. The first round creates tables and plans and does not count.
 pub(super) fn in_turns<const N: usize>(
     patience: Patience,
     mut all: [&mut Round<'_>; N],
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_alternate_and_the_first_round_does_not_count() {
+    fn in_turns_alternates_and_skips_the_first_round() {
         let order = std::cell::RefCell::new(String::new());
         let side = |name: char, millis: u64| {
             let order = &order;

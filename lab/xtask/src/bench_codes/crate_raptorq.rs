@@ -1,4 +1,4 @@
-//! The crate `raptorq`, as its own interface has it.
+//! The crate `raptorq`, by its own interface.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl<'a> Crate<'a> {
     }
 
     fn plan(source: &Block) -> SourceBlockEncodingPlan {
-        // `SourceBlockEncoder::new` would look into a cache of the process; this makes the plan.
+        // `SourceBlockEncoder::new` would use a cache of the process; this creates the plan.
         SourceBlockEncodingPlan::generate(u16::try_from(source.k()).expect("at most 56,403 symbols"))
     }
 
@@ -35,7 +35,7 @@ impl<'a> Crate<'a> {
         SourceBlockEncoder::with_encoding_plan(0, &self.information, self.source.bytes(), plan)
     }
 
-    /// A new encoder makes `count` repair symbols: how long that takes, with the plan there already or made anew.
+    /// Returns the time of a new encoder for `count` repair symbols, with a cached or a new plan.
     pub(super) fn encode(&self, count: u32, is_planned: bool) -> Duration {
         timed(|| {
             let fresh = (!is_planned).then(|| Self::plan(self.source));
@@ -46,7 +46,7 @@ impl<'a> Crate<'a> {
         .1
     }
 
-    /// The same for nothing but its memory.
+    /// The same, for its memory.
     pub(super) fn encode_once(&self, count: u32) -> usize {
         let plan = Self::plan(self.source);
         self.encoder(&plan).repair_packets(0, count).len()
@@ -58,7 +58,7 @@ impl<'a> Crate<'a> {
         packets.into_iter().map(|packet| packet.split().1).collect()
     }
 
-    /// The packets that got through: all source symbols but those lost, then repair symbols of these numbers.
+    /// The received packets: all source symbols except the lost ones, then repair symbols of these numbers.
     pub(super) fn packets<'r>(
         &self,
         lost: &[u32],
@@ -71,8 +71,8 @@ impl<'a> Crate<'a> {
         all.map(|(esi, symbol)| EncodingPacket::new(PayloadId::new(0, esi), symbol.to_vec())).collect()
     }
 
-    /// Decodes from the first k packets, then from one more at a time: how long it takes. The packets are its own, so
-    /// that it copies none to keep it.
+    /// Decodes from the first k packets, then from one more at a time; returns the time. It owns the packets and need
+    /// not copy them.
     pub(super) fn decode(&self, mut packets: Vec<EncodingPacket>) -> Result<Duration, Failure> {
         let k = self.source.k();
         let mut more = packets.split_off(k as usize).into_iter();
@@ -89,7 +89,7 @@ impl<'a> Crate<'a> {
         if result.as_deref() == Some(self.source.bytes()) {
             Ok(took)
         } else {
-            Err(Failure::new("crate raptorq decoded to other bytes"))
+            Err(Failure::new("crate raptorq decoded to wrong bytes"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How often decoding fails, with the bound that the trials allow, and how many symbols beyond k each code takes.
+//! Failure rates of decoding, with confidence bounds, and the symbols beyond k that each code needs.
 
 use erasure::BlockCode;
 use lab::picture::{Lines, Mark};
@@ -9,18 +9,17 @@ use super::overhead::Overheads;
 use super::report::{Cell, Report};
 use xtask::failure::Failure;
 
-/// Block sizes of RaptorQ, and how many times as many trials each has.
+/// Block sizes of RaptorQ, and the factor of trials of each.
 const RAPTORQ: [(u32, u64); 3] = [(10, 3), (100, 3), (1000, 1)];
-/// Shares of failures that the design allows with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure_probability`].
+/// Failure rates allowed by the design with 0, 1 and 2 symbols beyond k: those of [`BlockCode::failure_probability`].
 const LIMITS: [f64; 3] = [1e-2, 1e-4, 1e-6];
-/// Trials that such a limit takes: what fewer do not rule out is not met yet. Of 1000 symbols nobody asks for that many
-/// with 2.
+/// The trials needed for such a limit: with fewer it cannot be met. For 1000 symbols no run has enough for 2.
 const ENOUGH: [u64; 3] = [1_000_000, 1_000_000, 3_000_000];
 /// Block sizes of the other codes, and the share of the trials each has: an overhead shows in far fewer.
 const OTHERS: [(u32, u64); 3] = [(100, 100), (1000, 500), (10_000, 5000)];
-/// The block size that is drawn.
+/// The drawn block size.
 const DRAWN: u32 = 1000;
-/// How sure an interval is.
+/// The confidence of intervals.
 const CONFIDENCE: f64 = 0.95;
 
 pub(super) fn run(bench: &mut Bench, trials: u64) -> Result<(), Failure> {
@@ -74,7 +73,7 @@ fn raptorq(bench: &mut Bench, trials: u64, seed: u64) -> Result<Vec<Line>, Failu
     Ok(drawn)
 }
 
-/// Within error: enough trials do not rule the limit out.
+/// Within error: enough trials do not exclude the limit.
 fn judge(report: &mut Report, k: u32, beyond: usize, (low, trials): (f64, u64)) -> Cell {
     let limit = LIMITS[beyond];
     if low <= limit && trials < ENOUGH[beyond] {
@@ -115,12 +114,12 @@ fn others(bench: &mut Bench, trials: u64, seed: u64) -> Result<Vec<Line>, Failur
     Ok(drawn)
 }
 
-/// The share that fails, wherever it changes and is not 0.
+/// The failure rate, wherever it changes and is not 0.
 fn line(code: BlockCode, k: u32, overheads: &Overheads) -> Line {
     let trials = overheads.trials() as f64;
     let mut last = u64::MAX;
     let mut marks = Vec::new();
-    // Marks that nobody could tell apart are left out.
+    // Indistinguishable marks are omitted.
     for beyond in (0..=overheads.largest()).step_by((overheads.largest() / 40).max(1)) {
         let failures = overheads.failures(beyond);
         if failures > 0 && failures != last {
@@ -131,7 +130,7 @@ fn line(code: BlockCode, k: u32, overheads: &Overheads) -> Line {
     (code.to_string(), marks)
 }
 
-/// Between which shares the true one lies: the interval of Clopper 1934, and where nothing failed at most 3 by the
+/// Returns the confidence interval of the share: that of Clopper 1934, and without failures up to 3 divided by the
 /// trials.
 fn interval(failures: u64, trials: u64) -> (f64, f64) {
     let tail = (1.0 - CONFIDENCE) / 2.0;
@@ -147,7 +146,7 @@ fn interval(failures: u64, trials: u64) -> (f64, f64) {
     (low, high)
 }
 
-/// The largest number between 0 and 1 for which this holds, where it holds below it and not above.
+/// Returns the largest number between 0 and 1 for which this holds, if it holds below and not above.
 fn bisect(holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
@@ -157,7 +156,7 @@ fn bisect(holds: impl Fn(f64) -> bool) -> f64 {
     low
 }
 
-/// The chance of at most so many failures, if each trial fails with this chance.
+/// Returns the probability of at most this number of failures, if each trial fails with this probability.
 fn at_most(failures: u64, trials: u64, share: f64) -> f64 {
     let odds = share.ln() - (-share).ln_1p();
     let mut term = trials as f64 * (-share).ln_1p();
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_met_with_enough_trials_only() {
+    fn limit_needs_enough_trials() {
         let mut report = Report::new(true);
         let mut judged = |beyond, failures, trials| {
             let (low, _) = interval(failures, trials);

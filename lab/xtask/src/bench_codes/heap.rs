@@ -1,29 +1,29 @@
-//! How much memory a piece of work has at most.
+//! Peak memory of a piece of work.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, and a count while somebody wants one: what is timed must not pay for counting.
-struct Counting;
+/// The system's allocator, with a count only on request: timed work must not pay for counting.
+struct CountingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[derive(Clone, Copy, Default)]
 struct Count {
-    /// Bytes taken less bytes given back since counting began; less than none where older memory is given back.
+    /// Bytes allocated minus bytes freed since counting began; negative if older memory is freed.
     held: isize,
     peak: isize,
 }
 
 thread_local! {
-    /// What this thread has taken; nothing while nobody asks. It allocates nothing itself: it is constant and nothing
-    /// drops it.
+    /// The count of this thread; `None` unless requested. It does not allocate itself: it is constant and has no
+    /// destructor.
     static COUNT: Cell<Option<Count>> = const { Cell::new(None) };
 }
 
-/// What `work` returns, and the bytes that it had allocated at one time at most, beyond what was there before. This
-/// thread's count, no other's: none of the codes has a second one.
+/// Returns the result of `work`, and its peak of allocated bytes. Only this thread is counted: none of the codes uses a
+/// second one.
 pub(super) fn peak<R>(work: impl FnOnce() -> R) -> (R, usize) {
     COUNT.set(Some(Count::default()));
     let result = work();
@@ -39,12 +39,12 @@ fn count(taken: usize, given: usize) {
     }
 }
 
-#[expect(unsafe_code, reason = "an allocator is unsafe to be; this one hands everything on to the system's")]
-// SAFETY: every call goes to `System` as it came, and what that returns goes back.
-unsafe impl GlobalAlloc for Counting {
+#[expect(unsafe_code, reason = "an allocator is an unsafe trait; this one forwards to the system's")]
+// SAFETY: every call is forwarded to `System`, and its result returned.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        // SAFETY: the caller keeps to the contract of `alloc`, which is that of `System`.
+        // SAFETY: the caller meets the contract of `alloc`, which is that of `System`.
         unsafe { System.alloc(layout) }
     }
 
@@ -56,12 +56,12 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(0, layout.size());
-        // SAFETY: the memory came from `System`, since all of this allocator's does.
+        // SAFETY: the memory is from `System`, like all of this allocator's.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Memory that is moved is there twice for a moment; the system moves what is large by its page tables.
+        // Moved memory exists twice for a moment; the system moves large blocks by its page tables.
         count(size, layout.size());
         // SAFETY: as for `dealloc`.
         unsafe { System.realloc(memory, layout, size) }
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_is_what_was_held_at_once() {
+    fn peak_counts_simultaneous_memory() {
         let in_turns = peak(|| {
             drop(take(1000));
             drop(take(600));
@@ -91,12 +91,12 @@ mod tests {
             bytes.reserve_exact(300);
             black_box(bytes)
         });
-        assert_eq!(moved, 300, "what is moved counts once");
+        assert_eq!(moved, 300, "moved memory counts once");
         let before = take(1000);
         let ((), after) = peak(|| drop((before, take(500))));
         assert_eq!(after, 500);
         drop(take(2000));
-        assert!(COUNT.get().is_none(), "nobody asks");
+        assert!(COUNT.get().is_none(), "no count requested");
     }
 
     #[test]

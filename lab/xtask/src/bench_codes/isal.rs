@@ -1,5 +1,4 @@
-//! Reed-Solomon of ISA-L, Intel's library, where the system has it: loaded when it is wanted, so that nothing has to be
-//! installed to build this.
+//! Reed-Solomon of ISA-L, Intel's library, loaded at run time if the system has it: the build does not need it.
 
 use std::ffi::{c_int, c_uchar};
 
@@ -7,7 +6,7 @@ use libloading::Library;
 
 use xtask::failure::Failure;
 
-/// Debian's package libisal2 brings it.
+/// In Debian's package libisal2.
 const NAME: &str = "libisal.so.2";
 pub(super) const ABSENT: &str = "ISA-L is not installed (apt-get install libisal2)";
 
@@ -16,21 +15,21 @@ type InitTables = unsafe extern "C" fn(c_int, c_int, *const c_uchar, *mut c_ucha
 type EncodeData = unsafe extern "C" fn(c_int, c_int, c_int, *const c_uchar, *const *const c_uchar, *const *mut c_uchar);
 type InvertMatrix = unsafe extern "C" fn(*mut c_uchar, *mut c_uchar, c_int) -> c_int;
 
-/// The functions of its `erasure_code.h` that are used here.
+/// The used functions of its `erasure_code.h`.
 pub(super) struct IsaL {
     make_cauchy: MakeMatrix,
     init_tables: InitTables,
     encode_data: EncodeData,
     invert: InvertMatrix,
-    /// Keeps the functions where they are.
+    /// Keeps the library loaded.
     _library: Library,
 }
 
-#[expect(unsafe_code, reason = "a library of C is called, which is not there where this is built")]
+#[expect(unsafe_code, reason = "a C library is called, which is not linked at build time")]
 impl IsaL {
-    /// Nothing where the system does not have it.
+    /// Loads it; `None` if the system does not have it.
     pub(super) fn load() -> Option<Self> {
-        // SAFETY: the library's initialiser only looks at the processor, and the types are those of its header.
+        // SAFETY: the library's initialiser only inspects the processor, and the types are those of its header.
         unsafe {
             let library = Library::new(NAME).ok()?;
             Some(Self {
@@ -43,7 +42,8 @@ impl IsaL {
         }
     }
 
-    /// The rows of a code with so many source and repair symbols: the unit matrix, and below it a Cauchy matrix.
+    /// The rows of a code with these numbers of source and repair symbols: the unit matrix, and below it a Cauchy
+    /// matrix.
     pub(super) fn matrix(&self, k: usize, repairs: usize) -> Vec<u8> {
         let mut matrix = vec![0; (k + repairs) * k];
         // SAFETY: it writes k + repairs rows of k bytes.
@@ -51,7 +51,7 @@ impl IsaL {
         matrix
     }
 
-    /// Rows of `k` coefficients made ready for [`IsaL::combine`].
+    /// Rows of `k` coefficients, prepared for [`IsaL::combine`].
     pub(super) fn tables(&self, rows: &[u8], k: usize) -> Vec<u8> {
         let mut tables = vec![0; rows.len() * 32];
         // SAFETY: it reads rows.len() coefficients and writes 32 bytes for each.
@@ -83,5 +83,5 @@ impl IsaL {
 }
 
 fn int(number: usize) -> c_int {
-    c_int::try_from(number).expect("codes here are small")
+    c_int::try_from(number).expect("the codes are small")
 }

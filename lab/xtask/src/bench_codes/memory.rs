@@ -1,18 +1,18 @@
-//! Peak memory of both ends beside the block itself.
+//! Peak memory of both ends, excluding the block itself.
 
 use erasure::{BlockCode, Progress, bench_support};
 
 use super::Bench;
 use super::crate_raptorq::Crate;
 use super::heap;
-use super::ours::{Received, SYMBOL_SIZE, Sender, block};
+use super::ours::{ReceivedBlock, SYMBOL_SIZE, Sender, block};
 use super::report::Cell;
 use xtask::failure::Failure;
 
-/// Block sizes, and how much of a block each end may take beside it.
+/// Block sizes, and the allowed memory of each end in blocks.
 const SIZES: [(u32, f64); 3] = [(100, 1.6), (1000, 1.3), (10_000, 1.3)];
 
-/// Allocated at one time at most, in blocks.
+/// Measures the peak of allocated memory, in blocks.
 pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     let columns = ["RaptorQ", "k", "ours, blocks", "crate, blocks", "target", "met"];
     bench.report.table(
@@ -36,7 +36,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
             let first = bench.rng.u32(..64);
             sender.repair(first + lost + 8);
             let repairs = (first..first + lost + 8).map(|number| (number, sender.made(number)));
-            // Its packets hold what lies in the block on our side.
+            // Its packets have the content of our block.
             let (result, its) = heap::peak(|| theirs.decode(theirs.packets(&received.lost, repairs)));
             result?;
             bench_support::forget_plans();
@@ -54,8 +54,8 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing but what a decoder allocates itself.
-fn decode(sender: &Sender, received: &mut Received, first: u32) -> bool {
+/// Counts only the decoder's own allocations.
+fn decode(sender: &Sender, received: &mut ReceivedBlock, first: u32) -> bool {
     let k = sender.source.k();
     let mut decoder = sender.code.decoder(k, SYMBOL_SIZE).expect("its encoder was made");
     let mut next = first;

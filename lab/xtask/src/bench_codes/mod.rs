@@ -1,9 +1,8 @@
-//! `cargo xtask bench-codes`: the erasure codes on this machine, each beside what it is measured against, on one
-//! thread.
+//! `cargo xtask bench-codes`: benchmarks of the erasure codes on this machine against their references, on one thread.
 //!
-//! What is compared runs in turns, so that noise hits both; numbers are medians of processor time, with the middle half
-//! in brackets. Encoding counts from a full block to repair symbols in a buffer, decoding from symbols in memory, each
-//! as the code's own interface holds them (ours in the block's buffer, the crate's in packets of their own), to the
+//! Compared codes alternate, so that noise affects both; numbers are medians of processor time, with the middle half in
+//! brackets. Encoding counts from a full block to repair symbols in a buffer, decoding from symbols in memory, each in
+//! the form of the code's own interface (ours in the block's buffer, the crate's in packets of their own), to the
 //! complete block. Every decode is compared byte for byte.
 
 mod cauchy;
@@ -32,19 +31,19 @@ use xtask::failure::Failure;
 use xtask::measuring::machine;
 use xtask::tools;
 
-/// What `bench-codes` understands.
+/// The options of `bench-codes`.
 #[derive(Args, Debug)]
 pub(crate) struct Options {
-    /// All numbers as one JSON object instead of tables
+    /// Print all numbers as one JSON object instead of tables
     #[arg(long)]
     json: bool,
-    /// Fewer rounds: a first look, not the numbers to quote
+    /// Run fewer rounds, for a quick look
     #[arg(long)]
     quick: bool,
-    /// Only this part; may be given more than once
+    /// Run only this part; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<Part>,
-    /// How often decoding fails, and what each code needs beyond k, instead of speed and memory
+    /// Measure failure rates of decoding and symbols needed beyond k, instead of speed and memory
     #[arg(long, conflicts_with = "only")]
     failures: bool,
     /// Trials of RaptorQ with 0 and 1 symbols beyond k; three times as many with 2, and far fewer of the other codes
@@ -70,16 +69,16 @@ enum Part {
     Throughput,
 }
 
-/// What every part needs.
+/// The common data of all parts.
 struct Bench {
     report: Report,
     patience: Patience,
     rng: Rng,
-    /// Whether this is only a first look, of which no picture is kept.
+    /// Whether this is a quick look, without stored pictures.
     is_quick: bool,
 }
 
-/// Measures.
+/// Runs the benchmarks.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     if tools::rerun_optimised(&crate::root(), "lab-xtask")? {
         return Ok(());
@@ -113,7 +112,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 }
 
 impl Bench {
-    /// Keeps a picture beside the README of the codes, unless this is only a first look.
+    /// Stores a picture in the directory of the codes' README, unless this is a quick look.
     fn draw(&self, name: &str, lines: Lines) -> Result<(), Failure> {
         if self.is_quick {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The codes of this project, through the seam that the transport uses.
+//! The codes of this project, by the interface that the transport uses.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use fastrand::Rng;
 use super::clock::timed;
 use xtask::failure::Failure;
 
-/// Bytes in a symbol, unless something else is said.
+/// Bytes in a symbol by default.
 pub(super) const SYMBOL_SIZE: usize = 1280;
 
-/// A full block without a pattern.
+/// Returns a full block without a pattern.
 pub(super) fn block(k: u32, symbol_size: usize, rng: &mut Rng) -> Block {
     let mut bytes = vec![0; k as usize * symbol_size];
     rng.fill(&mut bytes);
     Block::new_complete(k, symbol_size, bytes)
 }
 
-/// A sender's block with repair symbols, made as they are asked for.
+/// A sender's block with repair symbols, made on request.
 pub(super) struct Sender {
     pub(super) code: BlockCode,
     pub(super) source: Block,
@@ -26,8 +26,8 @@ pub(super) struct Sender {
     repairs: Vec<Vec<u8>>,
 }
 
-/// What got through of a block: source symbols in their places, and the ids of those that did not.
-pub(super) struct Received {
+/// The received part of a block: source symbols at their positions, and the ids of missing ones.
+pub(super) struct ReceivedBlock {
     pub(super) block: Block,
     pub(super) lost: Vec<u32>,
 }
@@ -38,12 +38,12 @@ impl Sender {
         Ok(Self { code, source, encoder, repairs: Vec::new() })
     }
 
-    /// First id that does not exist.
+    /// Returns the first id that does not exist.
     pub(super) fn symbol_limit(&self) -> u32 {
         self.encoder.symbol_limit()
     }
 
-    /// Repair symbol `number`, counted from 0; none beyond the last.
+    /// Returns repair symbol `number`, counted from 0; `None` beyond the last.
     pub(super) fn repair(&mut self, number: u32) -> Option<&[u8]> {
         let (k, size) = (self.source.k(), self.source.symbol_size());
         if k + number >= self.symbol_limit() {
@@ -57,17 +57,17 @@ impl Sender {
         Some(&self.repairs[number as usize])
     }
 
-    /// Repair symbol `number`, which was asked for before.
+    /// Returns repair symbol `number`, which was requested before.
     pub(super) fn made(&self, number: u32) -> &[u8] {
         &self.repairs[number as usize]
     }
 
-    /// A place for `count` repair symbols.
+    /// Returns a buffer for `count` repair symbols.
     pub(super) fn place(&self, count: u32) -> Vec<u8> {
         vec![0; count as usize * self.source.symbol_size()]
     }
 
-    /// A new encoder makes repair symbols, as the transport's does, all at once: how long that takes.
+    /// Returns the time of a new encoder for repair symbols, all at once as in the transport.
     pub(super) fn encode(&self, place: &mut [u8]) -> Duration {
         let (k, size) = (self.source.k(), self.source.symbol_size());
         let (_encoder, took) = timed(|| {
@@ -78,25 +78,25 @@ impl Sender {
         took
     }
 
-    /// Loses so many source symbols at random.
-    pub(super) fn lose(&self, count: u32, rng: &mut Rng) -> Received {
+    /// Removes this number of random source symbols.
+    pub(super) fn lose(&self, count: u32, rng: &mut Rng) -> ReceivedBlock {
         let k = self.source.k();
         let mut ids: Vec<u32> = (0..k).collect();
         rng.shuffle(&mut ids);
         let mut lost = ids[..count as usize].to_vec();
         lost.sort_unstable();
-        // What is missing must not shine through.
+        // Missing symbols must not be readable.
         let mut block = Block::new_missing(k, self.source.symbol_size(), vec![0xee; self.source.bytes().len()]);
         for &esi in &ids[count as usize..] {
             block.insert(esi, self.source.symbol(esi).expect("a full block"));
         }
-        Received { block, lost }
+        ReceivedBlock { block, lost }
     }
 
-    /// Decodes with repair symbols from number `first` on, as many as the decoder asks for: how long it takes from a
-    /// new decoder to the complete block, handing symbols over included and making them not. None where the code has no
-    /// more of them.
-    pub(super) fn decode(&mut self, received: &mut Received, first: u32) -> Result<Option<Duration>, Failure> {
+    /// Decodes with repair symbols from number `first` on, as many as the decoder requests. Returns the time from a new
+    /// decoder to the complete block, including the passing of symbols but not their creation, or `None` if the code
+    /// has too few.
+    pub(super) fn decode(&mut self, received: &mut ReceivedBlock, first: u32) -> Result<Option<Duration>, Failure> {
         let (k, size, code) = (self.source.k(), self.source.symbol_size(), self.code);
         let mut next = first;
         let (mut decoder, mut took) = timed(|| code.decoder(k, size).expect("its encoder was made"));
@@ -121,7 +121,7 @@ impl Sender {
         if received.block == self.source {
             Ok(Some(took))
         } else {
-            Err(Failure::new(format_args!("{code}, k = {k}: decoded to other bytes")))
+            Err(Failure::new(format_args!("{code}, k = {k}: decoded to wrong bytes")))
         }
     }
 }

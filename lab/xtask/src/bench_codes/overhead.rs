@@ -1,4 +1,4 @@
-//! How many symbols beyond k a decoder takes, trial after trial on every core.
+//! Symbols beyond k that a decoder needs, in trials on every core.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +10,21 @@ use fastrand::Rng;
 use super::ours::block;
 use xtask::failure::Failure;
 
-/// Failing has nothing to do with the size of symbols.
+/// Failure does not depend on the size of symbols.
 const SYMBOL_SIZE: usize = 2;
-/// Repair symbols come from so many of the first ones.
+/// The repair symbols are drawn from this number of first ones.
 const REACH: u32 = 1 << 20;
-/// A trial that took more than so many symbols for each of the block's has failed for good.
+/// A trial with more than this factor of the block's symbols has failed.
 const MOST: u32 = 3;
-/// Trials that a thread takes at once.
+/// Trials in one batch of a thread.
 const BATCH: u64 = 64;
 
-/// Which symbols reach the receiver.
+/// The symbols that reach the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrivals {
-    /// Of the source symbols any number is lost, at random, and random repair symbols come instead.
+    /// A random number of source symbols is lost, and replaced by random repair symbols.
     Repaired,
-    /// Coded symbols only, as the senders of these codes have it.
+    /// Coded symbols only, as in the senders of these codes.
     Coded,
     /// All symbols that the code has, in random order.
     Shuffled,
@@ -40,17 +40,17 @@ impl Arrivals {
     }
 }
 
-/// What trials came to.
+/// The results of trials.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Overheads {
-    /// How many of the trials took so many symbols beyond k.
+    /// The number of trials by their symbols beyond k.
     counts: Vec<u64>,
-    /// How many did not decode from all that was sent.
+    /// The number of trials that did not decode from all symbols.
     never: u64,
 }
 
 impl Overheads {
-    /// Runs so many trials.
+    /// Runs this number of trials.
     pub(super) fn of(code: BlockCode, k: u32, trials: u64, seed: u64) -> Result<Self, Failure> {
         let next = AtomicU64::new(0);
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -65,7 +65,7 @@ impl Overheads {
                         return Ok(overheads);
                     }
                     for trial in first..trials.min(first + BATCH) {
-                        // Each trial has a generator of its own, so that threads change nothing.
+                        // Each trial has a generator of its own: threads do not affect the result.
                         let rng = Rng::with_seed(seed ^ trial.wrapping_mul(0x9e37_79b9_7f4a_7c15));
                         overheads.add(receiver.trial(rng)?);
                     }
@@ -100,29 +100,29 @@ impl Overheads {
         self.never + self.counts.iter().sum::<u64>()
     }
 
-    /// Trials that did not decode from any number of symbols.
+    /// Returns the trials that did not decode from any number of symbols.
     pub(super) fn never(&self) -> u64 {
         self.never
     }
 
-    /// Trials that do not decode with so many symbols beyond k.
+    /// Returns the trials that do not decode with this number of symbols beyond k.
     pub(super) fn failures(&self, beyond: usize) -> u64 {
         self.never + self.counts.iter().skip(beyond + 1).sum::<u64>()
     }
 
-    /// So many symbols beyond k are enough for this share of the trials; nothing where no number is.
+    /// Returns the symbols beyond k that suffice for this share of the trials, if any.
     pub(super) fn quantile(&self, share: f64) -> Option<usize> {
         let allowed = (self.trials() as f64 * (1.0 - share)).floor() as u64;
         (0..self.counts.len()).find(|&beyond| self.failures(beyond) <= allowed)
     }
 
-    /// The largest number that was needed.
+    /// Returns the largest number needed.
     pub(super) fn largest(&self) -> usize {
         self.counts.len().saturating_sub(1)
     }
 }
 
-/// A receiver, and the sender whose symbols it is given.
+/// A receiver, and the sender of its symbols.
 struct Receiver<'a> {
     code: BlockCode,
     source: &'a Block,
@@ -138,19 +138,18 @@ impl<'a> Receiver<'a> {
         Ok(Self { code, source, encoder, arrivals: Arrivals::of(code, k), symbol: vec![0; size] })
     }
 
-    /// Symbols beyond k until the block is there, or nothing.
+    /// Returns the symbols beyond k until the block is complete, if it decodes.
     fn trial(&mut self, mut rng: Rng) -> Result<Option<u32>, Failure> {
         let (k, size) = (self.source.k(), self.source.symbol_size());
         let mut ids = Ids::new(self.arrivals, k, self.encoder.symbol_limit(), &mut rng);
         let mut block = Block::new_missing(k, size, vec![0xee; self.source.bytes().len()]);
         let mut decoder = self.code.decoder(k, size).map_err(Failure::at(self.code))?;
-        let mut came = 0;
-        // A decoder asks for no more than it is sure to need, so what it asks for are the symbols with which it cannot
-        // decode.
+        let mut received = 0;
+        // A decoder requests only symbols that it needs for certain, so it cannot decode without them.
         while let Progress::Need(more) = decoder.recover(&mut block) {
             for _ in 0..more {
-                let Some(esi) = ids.next(&mut rng).filter(|_| came < MOST * k.max(100)) else { return Ok(None) };
-                came += 1;
+                let Some(esi) = ids.next(&mut rng).filter(|_| received < MOST * k.max(100)) else { return Ok(None) };
+                received += 1;
                 if let Some(symbol) = self.source.symbol(esi) {
                     block.insert(esi, symbol);
                 } else {
@@ -160,16 +159,16 @@ impl<'a> Receiver<'a> {
             }
         }
         if block == *self.source {
-            Ok(Some(came - k))
+            Ok(Some(received - k))
         } else {
-            Err(Failure::new(format_args!("{}, k = {k}: decoded to other bytes", self.code)))
+            Err(Failure::new(format_args!("{}, k = {k}: decoded to wrong bytes", self.code)))
         }
     }
 }
 
-/// Ids of symbols in the order they arrive, none twice.
+/// Ids of symbols in the order of arrival, without duplicates.
 struct Ids {
-    /// Those that are drawn already, from the end.
+    /// The drawn ids, from the end.
     drawn: Vec<u32>,
     repairs: std::ops::Range<u32>,
     known: std::collections::BTreeSet<u32>,
@@ -220,7 +219,7 @@ mod tests {
         let once = run();
         assert_eq!((once.trials(), once.never()), (3000, 0));
         assert_eq!(once.counts, run().counts, "whichever thread ran a trial");
-        // The chance is 1 in 256; 40 of 3000 has one of 1e-10.
+        // The probability is 1/256; that of 40 in 3000 is 1e-10.
         assert!((1..40).contains(&once.failures(0)) && once.failures(1) <= 2, "{once:?}");
         assert_eq!((once.quantile(0.5), once.quantile(1.0)), (Some(0), Some(once.largest())));
         // Any k symbols decode.

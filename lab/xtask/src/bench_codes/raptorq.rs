@@ -1,4 +1,4 @@
-//! The parts about RaptorQ: beside the crate, and how time grows with the block.
+//! The parts about RaptorQ: comparison with the crate, and growth of time with the block.
 
 use erasure::{BlockCode, bench_support};
 use fastrand::Rng;
@@ -12,7 +12,7 @@ use xtask::failure::Failure;
 
 const SIZES: [u32; 3] = [100, 1000, 10_000];
 
-/// What is compared, and how many times as fast as the crate it is to be for each size.
+/// The compared work, and the target speed relative to the crate for each size.
 const ROWS: [(Work, [f64; 3]); 5] = [
     (Work::Encode { is_planned: true }, [2.5, 3.0, 2.5]),
     (Work::Encode { is_planned: false }, [3.0, 3.5, 2.5]),
@@ -21,7 +21,7 @@ const ROWS: [(Work, [f64; 3]); 5] = [
     (Work::Decode { lost_percent: 100 }, [2.0, 2.5, 2.0]),
 ];
 
-/// Repair symbols that a decoder may ask for beyond what was lost.
+/// Repair symbols that a decoder may request beyond the number of lost ones.
 const SPARE: u32 = 8;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ struct Comparison<'a> {
     rng: Rng,
 }
 
-/// The table of the issue.
+/// The table of the comparison.
 pub(super) fn beside_the_crate(bench: &mut Bench) -> Result<(), Failure> {
     let columns = ["RaptorQ", "k", "ours, MB/s", "crate, MB/s", "ratio", "target", "met"];
     bench.report.table(
@@ -104,7 +104,7 @@ impl Comparison<'_> {
     fn decode(&mut self, bench: &Bench, lost: u32) -> Result<[Times; 2], Failure> {
         let seed = self.rng.u64(..);
         let sender = std::cell::RefCell::new(&mut self.sender);
-        // Where all is lost, other repair symbols make another round.
+        // If all source symbols are lost, each round has other repair symbols.
         let round = |rng: &mut Rng| {
             let received = sender.borrow().lose(lost, rng);
             (received, rng.u32(..64))
@@ -127,11 +127,11 @@ impl Comparison<'_> {
         in_turns(bench.patience, [ours, theirs])
     }
 
-    /// Both codes are one.
+    /// Checks that both codes are the same.
     fn same_repairs(&mut self, count: u32) -> Result<(), Failure> {
         for (symbol, number) in self.theirs.repairs(count).iter().zip(0..) {
             if self.sender.repair(number) != Some(symbol.as_slice()) {
-                return Err(Failure::new(format_args!("repair symbol {number} is not that of crate raptorq")));
+                return Err(Failure::new(format_args!("repair symbol {number} differs from that of crate raptorq")));
             }
         }
         Ok(())
@@ -147,7 +147,7 @@ pub(super) fn scaling(bench: &mut Bench) -> Result<(), Failure> {
     let mut small = Sender::new(BlockCode::RaptorQ, block(SMALL, SYMBOL_SIZE, &mut bench.rng))?;
     let mut large = Sender::new(BlockCode::RaptorQ, block(LARGE, SYMBOL_SIZE, &mut bench.rng))?;
     for (work, _) in ROWS {
-        // As many bytes in each: the smaller block is done 50 times for each time of the larger.
+        // Equal bytes in each: 50 times the smaller block for one larger block.
         let (mut one, mut other) = (bench.rng.fork(), bench.rng.fork());
         let of_small = &mut || (0..LARGE / SMALL).map(|_| once(&mut small, work, &mut one)).sum();
         let of_large = &mut || once(&mut large, work, &mut other);

@@ -1,4 +1,4 @@
-//! Tables in Markdown as they come, or all numbers as JSON at the end.
+//! Tables in Markdown during the run, or all numbers as JSON at the end.
 
 use std::fmt::Display;
 
@@ -7,30 +7,30 @@ use serde_json::{Value, json};
 use xtask::measuring::Sample;
 use xtask::measuring::Tally;
 
-/// What is measured goes here.
+/// The report of all measurements.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// Whether tables are left out, and all is told at the end.
+    /// Whether JSON is printed at the end instead of tables.
     json: bool,
     pub(super) tally: Tally,
-    /// Columns of the table that rows go to.
+    /// Columns of the current table.
     columns: Vec<String>,
     part: String,
     numbers: Vec<Value>,
 }
 
-/// What stands in one place of a table.
+/// A cell of a table.
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
     Text(String),
     Whole(u64),
-    /// A number with so many digits after the point.
+    /// A number with this number of decimals.
     Number(f64, usize),
     /// A small number, with its power of ten.
     Exponent(f64),
-    /// Median, and between which two lies the middle half, with so many digits.
+    /// Median and quartiles, with this number of decimals.
     Spread(Sample, usize),
-    /// The same, of which a table shows the median only.
+    /// The same; a table shows the median only.
     Median(Sample, usize),
     /// Not measured.
     None,
@@ -79,12 +79,12 @@ impl Report {
         Self { json, ..Self::default() }
     }
 
-    /// Words between the tables.
+    /// Prints text between the tables.
     pub(super) fn say(&self, text: impl Display) {
         if self.json { eprintln!("{text}") } else { println!("{text}") }
     }
 
-    /// A table begins.
+    /// Starts a table.
     pub(super) fn table(&mut self, part: &str, title: impl Display, columns: &[&str]) {
         self.part = part.to_owned();
         self.columns = columns.iter().map(|&column| column.to_owned()).collect();
@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// One row of it.
+    /// Adds a row.
     pub(super) fn row(&mut self, cells: &[Cell]) {
         assert_eq!(cells.len(), self.columns.len(), "as many cells as columns");
         let shown: Vec<String> = cells.iter().map(Cell::shown).collect();
@@ -105,19 +105,19 @@ impl Report {
         self.numbers.push(Value::Object(object));
     }
 
-    /// A target of at least so much, and whether it is met; `what` names it in the list of those that are not.
-    pub(super) fn at_least(&mut self, what: impl Display, number: f64, target: f64) -> [Cell; 2] {
-        let mark = self.tally.at_least(what, number, target);
+    /// Returns the cells of a lower target, and whether it is met; `name` is for the list of missed targets.
+    pub(super) fn at_least(&mut self, name: impl Display, number: f64, target: f64) -> [Cell; 2] {
+        let mark = self.tally.at_least(name, number, target);
         [Cell::text(format_args!(">= {target}")), Cell::text(mark)]
     }
 
-    /// A target of at most so much.
-    pub(super) fn at_most(&mut self, what: impl Display, number: f64, target: f64) -> [Cell; 2] {
-        let mark = self.tally.at_most(what, number, target);
+    /// Returns the cells of an upper target.
+    pub(super) fn at_most(&mut self, name: impl Display, number: f64, target: f64) -> [Cell; 2] {
+        let mark = self.tally.at_most(name, number, target);
         [Cell::text(format_args!("<= {target}")), Cell::text(mark)]
     }
 
-    /// The last words.
+    /// Prints the end of the report.
     pub(super) fn finish(self, machine: &str, seed: u64) {
         if self.json {
             let (met, short) = self.tally.outcome();

@@ -15,15 +15,15 @@ use xtask::measuring::Sample;
 
 const SIZES: [u32; 5] = [10, 32, 100, 1000, 10_000];
 const LOSSES: [u32; 6] = [1, 5, 10, 20, 50, 100];
-/// The block size whose decoding is drawn over losses, and the loss that is drawn over block sizes.
+/// The block size of the picture over losses, and the loss of the picture over block sizes.
 const DRAWN: (u32, u32) = (1000, 10);
 
-/// A code and a block size: what was measured, in MB/s.
+/// The measurements of a code and a block size, in MB/s.
 struct Row {
     code: BlockCode,
     k: u32,
     encode: Sample,
-    /// For each of [`LOSSES`]; nothing where the code's repair symbols are too few.
+    /// For each of [`LOSSES`]; `None` if the code has too few repair symbols.
     decode: Vec<Option<Sample>>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn run(bench: &mut Bench) -> Result<(), Failure> {
     draw(bench, &rows)
 }
 
-/// The pictures: over the size of the block, and over the share that is lost.
+/// Draws the pictures over block sizes and over losses.
 fn draw(bench: &Bench, rows: &[Row]) -> Result<(), Failure> {
     let caption = format!("{SYMBOL_SIZE}-byte symbols, one thread, medians and the middle half.");
     let lines = |title: String, x: &str, series| {
@@ -71,7 +71,7 @@ fn draw(bench: &Bench, rows: &[Row]) -> Result<(), Failure> {
     bench.draw("decode-over-loss", lines(title, "Source symbols lost, %", decode))
 }
 
-/// A line for each code, of the points that its rows have.
+/// Returns a line for each code, with the points of its rows.
 fn series<'a>(rows: &'a [Row], points: impl Fn(&'a Row) -> Vec<(u32, Option<&'a Sample>)>) -> Vec<(String, Vec<Mark>)> {
     let mark = |(x, speed): (u32, Option<&Sample>)| {
         let speed = speed?;
@@ -102,7 +102,7 @@ fn measure(bench: &mut Bench, code: BlockCode, k: u32) -> Result<Row, Failure> {
     Ok(Row { code, k, encode, decode })
 }
 
-/// Nothing where the repair symbols of the code were too few in a round.
+/// Returns `None` if the code had too few repair symbols in a round.
 fn decoding(bench: &mut Bench, patience: Patience, sender: &mut Sender, lost: u32) -> Result<Option<Times>, Failure> {
     let mut falls_short = false;
     let rng = &mut bench.rng;

@@ -13,29 +13,29 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use sim::{Host, ObservedTransfer, TransferPair, watched_hosts};
 use transport::Profile;
 
-use super::{Begin, Counted, Way, wait_for};
+use super::{Begin, LinkHandle, TransferCounts, wait_for};
 use crate::testbed;
-use crate::web::demonstration::transfer::{Look, Transfer};
+use crate::web::demonstration::transfer::{Transfer, TransferProgress};
 use crate::web::lock;
 
-/// Datagrams that one system call takes, and bytes for each: the kernel may put several into one buffer.
+/// Datagrams per system call, and bytes for each: the kernel may put several into one buffer.
 const BATCH: usize = 16;
 const BUFFER: usize = 1 << 16;
 /// Bytes of IP header and UDP header.
 const OVERHEAD: u32 = 28;
-/// Bytes that the kernel keeps for a host that is busy.
+/// Bytes that the kernel buffers for a busy host.
 const KERNEL_BUFFER: usize = 4 << 20;
 /// The longest wait for a packet or a deadline.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// A transfer by the engine. It goes on as long as the process.
+/// A transfer by the engine, for the lifetime of the process.
 pub(super) struct Engine {
     watched: Arc<Mutex<ObservedTransfer<Sockets>>>,
-    way: Way,
+    link: LinkHandle,
     driver: JoinHandle<()>,
 }
 
-/// The two hosts with the engine. What they send goes through sockets, one for each.
+/// The two hosts with the engine, each with a socket.
 pub(super) struct Sockets {
     hosts: [Host; 2],
     lost: u64,
@@ -65,7 +65,7 @@ impl Engine {
     /// # Errors
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
-        way: Way,
+        link: LinkHandle,
         hosts: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         profile: &Profile,
@@ -73,48 +73,48 @@ impl Engine {
         begin: &Begin,
     ) -> Result<Self, String> {
         let failed = |error: io::Error| format!("cannot send over a link: {error}");
-        let doors = HostSocket::pair(hosts).map_err(failed)?;
-        let sockets = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
-        let watched = Arc::new(Mutex::new(ObservedTransfer::between(sockets, picture.len())));
+        let sockets = HostSocket::pair(hosts).map_err(failed)?;
+        let ends = Sockets { hosts: watched_hosts(picture, profile, seed), lost: 0 };
+        let watched = Arc::new(Mutex::new(ObservedTransfer::between(ends, picture.len())));
         let (driving, begin) = (Arc::clone(&watched), Arc::clone(begin));
         let driver = thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(move || Driver { watched: driving, doors, begin: wait_for(&begin) }.run())
+            .spawn(move || Driver { watched: driving, sockets, begin: wait_for(&begin) }.run())
             .map_err(failed)?;
-        Ok(Self { watched, way, driver })
+        Ok(Self { watched, link, driver })
     }
 }
 
 impl Transfer for Engine {
     fn run_until(&mut self, _: Duration) -> Result<(), String> {
-        if self.driver.is_finished() { Err("the engine broke".to_owned()) } else { Ok(()) }
+        if self.driver.is_finished() { Err("internal error: the engine panicked".to_owned()) } else { Ok(()) }
     }
 
     fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
-        self.way.set_link(link)
+        self.link.set_link(link)
     }
 
-    fn look(&mut self) -> Look {
-        let Counted { lost, arrived } = self.way.counted();
+    fn take_progress(&mut self) -> TransferProgress {
+        let TransferCounts { lost, arrived } = self.link.counted();
         let mut watched = lock(&self.watched);
         watched.ends_mut().lost = lost;
-        let mut look = Look::at(&mut watched);
-        look.state.arrived = arrived;
-        look
+        let mut take_progress = TransferProgress::at(&mut watched);
+        take_progress.state.arrived = arrived;
+        take_progress
     }
 }
 
-/// The thread that lets two hosts send, receive and wait.
+/// The thread of two hosts.
 struct Driver {
     watched: Arc<Mutex<ObservedTransfer<Sockets>>>,
-    doors: [HostSocket; 2],
+    sockets: [HostSocket; 2],
     begin: Instant,
 }
 
 impl Driver {
     fn run(mut self) {
         loop {
-            let due = self.turn();
+            let due = self.run_once();
             self.wait(due);
         }
     }
@@ -123,38 +123,38 @@ impl Driver {
         Time::ZERO + begin.elapsed()
     }
 
-    /// Does everything that is due. Returns when the next deadline is.
-    fn turn(&mut self) -> Option<Time> {
+    /// Runs one round. Returns the next deadline.
+    fn run_once(&mut self) -> Option<Time> {
         let begin = self.begin;
         let mut watched = lock(&self.watched);
         let hosts = &mut watched.ends_mut().hosts;
-        for (door, host) in self.doors.iter_mut().zip(hosts.iter_mut()) {
-            door.receive(|packet| host.handle_packet(Self::now(begin), packet));
+        for (socket, host) in self.sockets.iter_mut().zip(hosts.iter_mut()) {
+            socket.receive(|packet| host.handle_packet(Self::now(begin), packet));
             let now = Self::now(begin);
             if host.poll_timeout().is_some_and(|due| due <= now) {
                 host.handle_timeout(now);
             }
-            if let Some(packet) = door.blocked.take() {
-                door.send(host, packet);
+            if let Some(packet) = socket.blocked.take() {
+                socket.send(host, packet);
             }
-            while door.blocked.is_none()
+            while socket.blocked.is_none()
                 && let Some(packet) = host.poll_transmit(Self::now(begin))
             {
-                door.send(host, packet);
+                socket.send(host, packet);
             }
         }
         hosts.iter().filter_map(Host::poll_timeout).min()
     }
 
-    /// Waits for a packet, for room to send one, or until a deadline is due.
+    /// Waits for a packet, for room to send one, or for a deadline.
     fn wait(&mut self, due: Option<Time>) {
         let left = due.map_or(LONGEST_WAIT, |due| (due - Time::ZERO).saturating_sub(self.begin.elapsed()));
         let timeout = Timespec::try_from(left.min(LONGEST_WAIT)).ok();
-        let flags = |door: &HostSocket| match door.blocked {
+        let flags = |socket: &HostSocket| match socket.blocked {
             Some(_) => PollFlags::IN | PollFlags::OUT,
             None => PollFlags::IN,
         };
-        let mut ready = self.doors.each_ref().map(|door| PollFd::new(&door.socket, flags(door)));
+        let mut ready = self.sockets.each_ref().map(|socket| PollFd::new(&socket.socket, flags(socket)));
         // An interrupted wait merely ends early.
         let _ = poll(&mut ready, timeout.as_ref());
     }
@@ -166,7 +166,7 @@ struct HostSocket {
     state: UdpSocketState,
     own: NodeId,
     peer: SocketAddr,
-    /// The packet for which the socket has no room yet.
+    /// The packet that did not fit into the socket buffer.
     blocked: Option<Packet>,
     buffers: Vec<u8>,
 }
@@ -185,14 +185,14 @@ impl HostSocket {
 
     fn new(socket: UdpSocket, own: u32, peer: SocketAddr) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
-        // Beyond the administrator's limit if permitted, otherwise up to it. What finds no room is counted.
+        // Beyond the administrator's limit if permitted, otherwise up to it. Drops are counted.
         let _ = set_socket_recv_buffer_size_force(&socket, KERNEL_BUFFER)
             .or_else(|_| set_socket_recv_buffer_size(&socket, KERNEL_BUFFER));
         let (own, buffers) = (NodeId::from_index(own), vec![0; BATCH * BUFFER]);
         Ok(Self { socket, state, own, peer, blocked: None, buffers })
     }
 
-    /// Hands over everything that has arrived.
+    /// Passes on all arrived packets.
     fn receive(&mut self, mut each: impl FnMut(Packet)) {
         let other = NodeId::from_index(1 - self.own.index() as u32);
         loop {
@@ -200,7 +200,7 @@ impl HostSocket {
             let mut chunks = self.buffers.chunks_mut(BUFFER);
             let mut slices: [IoSliceMut<'_>; BATCH] =
                 std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-            // What the kernel reports of an earlier packet is a loss, which the engine notices by itself.
+            // An error that the kernel reports for an earlier packet is a loss, which the engine detects by itself.
             let Ok(count) = self.state.recv((&self.socket).into(), &mut slices, &mut metas) else { return };
             for (meta, slice) in metas[..count].iter().zip(&slices).filter(|(meta, _)| meta.addr == self.peer) {
                 for payload in slice[..meta.len].chunks(meta.stride.max(1)) {
@@ -216,7 +216,7 @@ impl HostSocket {
         }
     }
 
-    /// Sends a packet of the host, after the one that had to wait; it waits itself if there is no room.
+    /// Sends a packet of the host; it is stored if there is no room.
     fn send(&mut self, host: &mut Host, packet: Packet) {
         let transmit = Transmit {
             destination: self.peer,
@@ -227,7 +227,7 @@ impl HostSocket {
         };
         match self.state.try_send((&self.socket).into(), &transmit) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.blocked = Some(packet),
-            // What the kernel refuses is lost, as on the way.
+            // A packet that the kernel rejects is lost, as on the link.
             Ok(()) | Err(_) => host.recycle(packet.payload),
         }
     }

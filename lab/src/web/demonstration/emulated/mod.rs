@@ -1,10 +1,10 @@
 //! Demonstrations over emulated links: the engine over UDP sockets of the kernel, and the kernel's TCP, between hosts
-//! as they are in measurements.
+//! as in measurements.
 //!
-//! A process of its own plays one, since only a process with one thread gets the right to make hosts. It is this
-//! program again, with a hidden command. It reads what is asked for as a line of JSON, the picture, and then a line for
-//! each change of the links; it writes a line for each frame, and at last one that says why it ended. It ends when its
-//! stdin does.
+//! A process of its own plays one, since only a process with one thread gets the right to create hosts. It is this
+//! program with a hidden command. It reads the request as a line of JSON, the picture, and then a line for each change
+//! of the links; it writes a line for each frame, and at last one with the reason of the end. It exits at the end of
+//! its stdin.
 
 mod engine;
 mod tcp;
@@ -35,23 +35,23 @@ use crate::web::lock;
 use engine::Engine;
 use tcp::Tcp;
 
-/// The longest line of either side: a frame can hold four pictures in Base64, in many pieces.
+/// The longest line in either direction: a frame can contain four pictures in Base64.
 const LONGEST_LINE: u64 = 16 * LARGEST_PICTURE as u64;
-/// The most that is shown of what it says when it fails.
-const LONGEST_COMPLAINT: u64 = 2_000;
-/// How often the side that watches looks whether it is to stop.
+/// The most bytes shown of its error message.
+const MAX_ERROR_BYTES: u64 = 2_000;
+/// Interval at which the watching side checks for a stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// It says something for each frame, once it has made its hosts.
+/// The longest time without a line: it writes one for each frame, once it has created its hosts.
 const SILENCE: Duration = Duration::from_secs(20);
-/// How long it has to end.
+/// The time limit for its exit.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// From when everything is there to the start: every thread of a transfer waits then.
+/// The time from the last preparation to the start, which every thread of a transfer awaits.
 const START_AFTER: Duration = Duration::from_millis(20);
 
-/// Plays a demonstration in a process of its own. Returns why it ended.
+/// Plays a demonstration in a process of its own. Returns the reason of its end.
 ///
 /// # Errors
-/// A process that cannot be started, or what it says when it fails: also that this machine emulates no links.
+/// A process that cannot be started, or its error message, for example that this machine cannot emulate links.
 pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
     let mut player = Player::start(run).map_err(|error| format!("cannot start another process of the lab: {error}"))?;
     let mut conditions = run.setup().conditions;
@@ -60,21 +60,23 @@ pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
         match player.lines.recv_timeout(LOOK_EVERY) {
             Ok(line) => {
                 heard = Instant::now();
-                let event: Value =
-                    serde_json::from_slice(&line).map_err(|error| format!("it says nonsense: {error}"))?;
+                let event: Value = serde_json::from_slice(&line)
+                    .map_err(|error| format!("unreadable output of the player: {error}"))?;
                 if let Some(why) = event["over"].as_str() {
                     return Ok(why.to_owned());
                 }
-                if !run.tell(&event) {
-                    return Ok("there is no room to keep more".to_owned());
+                if !run.publish(&event) {
+                    return Ok("the recording is full".to_owned());
                 }
             }
             Err(RecvTimeoutError::Timeout) if heard.elapsed() < SILENCE => {}
-            Err(RecvTimeoutError::Timeout) => return Err(format!("it said nothing for {} s", SILENCE.as_secs())),
-            Err(RecvTimeoutError::Disconnected) => return Err(player.complaint()),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("no output of the player for {} s", SILENCE.as_secs()));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(player.last_error_line()),
         }
         if run.is_stopped() {
-            // It still says how exact it was.
+            // It still reports the validity of the emulation.
             player.stop();
         } else if run.conditions() != conditions {
             conditions = run.conditions();
@@ -83,12 +85,12 @@ pub(super) fn relay(run: &DemoRun) -> Result<String, String> {
     }
 }
 
-/// The process that plays a demonstration. It ends when this is dropped.
+/// The process that plays a demonstration. It is stopped when this is dropped.
 struct Player {
     process: Child,
-    /// To its stdin, which is closed with this.
+    /// The writer to its stdin, which is closed with this.
     stdin: Option<Sender<Vec<u8>>>,
-    /// From its stdout.
+    /// Lines from its stdout.
     lines: Receiver<Vec<u8>>,
 }
 
@@ -106,9 +108,9 @@ impl Player {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let (stdin, texts) = channel::<Vec<u8>>();
-        // One that is gone is noticed by its silence.
+        // An exited player is noticed by its silence.
         thread::spawn(move || texts.into_iter().try_for_each(|text| to.write_all(&text)));
-        // Bounded: it waits where this side does not keep up.
+        // Bounded: the player waits if this side does not keep up.
         let (said, lines) = sync_channel(1);
         thread::spawn(move || {
             let mut from = BufReader::new(from);
@@ -129,19 +131,19 @@ impl Player {
         let _ = self.stdin.as_ref().map(|stdin| stdin.send(text));
     }
 
-    /// Tells it to stop.
+    /// Requests a stop.
     fn stop(&mut self) {
         self.stdin = None;
     }
 
-    /// Returns the last line that it said before it ended.
-    fn complaint(&mut self) -> String {
+    /// Returns its last line on stderr.
+    fn last_error_line(&mut self) -> String {
         let mut said = Vec::new();
         if let Some(stderr) = self.process.stderr.take() {
-            let _ = stderr.take(LONGEST_COMPLAINT).read_to_end(&mut said);
+            let _ = stderr.take(MAX_ERROR_BYTES).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("it ended without a word");
+        let last = said.lines().rfind(|line| !line.is_empty()).unwrap_or("the player exited without a message");
         last.strip_prefix("downpour-lab: ").unwrap_or(last).to_owned()
     }
 }
@@ -150,8 +152,8 @@ impl Drop for Player {
     fn drop(&mut self) {
         self.stop();
         // It removes its directory, and the hosts end with it.
-        let told = Instant::now();
-        while matches!(self.process.try_wait(), Ok(None)) && told.elapsed() < PATIENCE {
+        let requested = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) && requested.elapsed() < PATIENCE {
             while self.lines.try_recv().is_ok() {}
             thread::sleep(LOOK_EVERY / 10);
         }
@@ -160,12 +162,12 @@ impl Drop for Player {
     }
 }
 
-/// `downpour-lab demonstrate`: plays the demonstration that stdin asks for, to stdout.
+/// `downpour-lab demonstrate`: plays the demonstration requested on stdin, to stdout.
 ///
 /// # Errors
-/// A machine that emulates no links, and anything that is no demonstration.
+/// A machine that cannot emulate links, and an invalid request.
 pub fn demonstrate() -> Result<u8, Failure> {
-    // First, as long as this process has one thread.
+    // First, while this process has one thread.
     testbed::acquire().map_err(|error| Failure::new(Code::Lacking, error))?;
     let mut stdin = BufReader::new(io::stdin());
     let (setup, picture) = asked(&mut stdin).map_err(|error| Failure::new(Code::Usage, error))?;
@@ -176,18 +178,18 @@ pub fn demonstrate() -> Result<u8, Failure> {
     let why = play(&mut stage, &pipes).map_err(failed)?;
     let full = network.hosts().iter().map(Host::full_sockets).sum::<u64>();
     let mut seen = network.stop();
-    // The shortest of the round trips that there were is the one to judge by.
+    // The verdict uses the shortest round trip of the demonstration.
     seen.delays.fill([lock(&pipes.heard).least_delay; 2]);
     let verdict = RunValidity::of(&seen);
-    let full = if full == 0 { String::new() } else { format!("; and {full} packets found a socket without room") };
+    let full = if full == 0 { String::new() } else { format!("; {full} packets were dropped by full sockets") };
     say(&json!({ "over": format!("{why}; the emulation was {verdict}{full}") }));
     Ok(Code::Done as u8)
 }
 
-/// Reads what is asked for, and the picture.
+/// Reads the request and the picture.
 fn asked(stdin: &mut impl io::BufRead) -> Result<(Setup, Arc<[u8]>), String> {
     let mut line = Vec::new();
-    let unread = |error: &dyn std::fmt::Display| format!("stdin asks for no demonstration: {error}");
+    let unread = |error: &dyn std::fmt::Display| format!("invalid request on stdin: {error}");
     stdin.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|error| unread(&error))?;
     let asked: SetupRequest = serde_json::from_slice(&line).map_err(|error| unread(&error))?;
     let mut picture = vec![0; asked.picture_bytes().ok_or("the picture is too large")?];
@@ -195,11 +197,11 @@ fn asked(stdin: &mut impl io::BufRead) -> Result<(Setup, Arc<[u8]>), String> {
     Ok((asked.check(picture.len())?, picture.into()))
 }
 
-/// Makes two hosts for each system, with a link between them.
+/// Creates two hosts for each system, with a link between them.
 fn network(setup: &Setup) -> Result<EmulatedNetwork, String> {
     let link = setup.conditions.link().sibling(setup.seed);
     let layout = Layout::pairs(&vec![link; setup.systems.len()]).map_err(|error| error.to_string())?;
-    let keeper = std::env::current_exe().map_err(|error| format!("cannot tell which program this is: {error}"))?;
+    let keeper = std::env::current_exe().map_err(|error| format!("cannot find the path of this program: {error}"))?;
     EmulatedNetwork::start(layout, &keeper).map_err(|error| error.to_string())
 }
 
@@ -211,19 +213,19 @@ fn stage(network: &EmulatedNetwork, setup: &Setup, picture: &Arc<[u8]>) -> Resul
     let mut transfers: Vec<Box<dyn Transfer>> = Vec::new();
     for (number, (system, hosts)) in (0..).zip(systems.iter().zip(pairs)) {
         let links = [0, 1].map(|direction| LinkId::from_index(2 * number + direction));
-        let way = Way { control: network.control(), links, receiver: 2 * number as usize + 1 };
+        let link = LinkHandle { control: network.control(), links, receiver: 2 * number as usize + 1 };
         transfers.push(if system.is_kernel_tcp() {
-            Box::new(Tcp::start(way, hosts, picture, &begin)?)
+            Box::new(Tcp::start(link, hosts, picture, &begin)?)
         } else {
             let profile = system.profile(conditions.rate())?;
-            Box::new(Engine::start(way, hosts, picture, &profile, *seed, &begin)?)
+            Box::new(Engine::start(link, hosts, picture, &profile, *seed, &begin)?)
         });
     }
     let begin = *begin.get_or_init(|| Instant::now() + START_AFTER);
     Ok(PlaybackState::new(setup, picture.len(), transfers, Some(begin)))
 }
 
-/// When all transfers begin, once that is known.
+/// The start of all transfers, once known.
 type Begin = Arc<OnceLock<Instant>>;
 
 /// Waits for the start.
@@ -234,23 +236,23 @@ fn wait_for(begin: &Begin) -> Instant {
 }
 
 /// The link of a transfer.
-struct Way {
+struct LinkHandle {
     control: EmulatorHandle,
     /// Its directions, towards the receiver first.
     links: [LinkId; 2],
-    /// The receiver's number among the hosts.
+    /// The receiver's index among the hosts.
     receiver: usize,
 }
 
-/// What the emulator has counted of a transfer.
-struct Counted {
-    /// Packets towards the receiver that the link has dropped.
+/// The emulator's counts of a transfer.
+struct TransferCounts {
+    /// Packets towards the receiver dropped by the link.
     lost: u64,
     /// IP bytes that have arrived at the receiver.
     arrived: u64,
 }
 
-impl Way {
+impl LinkHandle {
     /// Changes the link for packets sent from now on.
     fn set_link(&self, link: &Duplex) -> Result<(), String> {
         let [forward, backward] = self.links;
@@ -261,32 +263,32 @@ impl Way {
         changed.map_err(|error| error.to_string())
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self) -> TransferCounts {
         let EmulatorCounters { links, arrived } = self.control.counts();
-        Counted {
+        TransferCounts {
             lost: links.get(self.links[0].index()).map_or(0, LinkStats::dropped),
             arrived: arrived.get(self.receiver).copied().unwrap_or_default(),
         }
     }
 }
 
-/// The process that started this one, behind stdin and stdout.
+/// The connection to the parent process through stdin and stdout.
 struct Pipes {
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<PlayerInput>>,
     stopped: Arc<AtomicBool>,
 }
 
-/// What it has said.
-struct Heard {
+/// Its input so far.
+struct PlayerInput {
     conditions: Conditions,
     /// The least one-way delay so far.
     least_delay: Duration,
 }
 
 impl Pipes {
-    /// Listens for changes of the links, and for the end.
+    /// Reads changes of the links, and the end of stdin.
     fn listen(mut stdin: BufReader<io::Stdin>, conditions: Conditions) -> Self {
-        let heard = Heard { conditions, least_delay: conditions.delay() };
+        let heard = PlayerInput { conditions, least_delay: conditions.delay() };
         let pipes = Self { heard: Arc::new(Mutex::new(heard)), stopped: Arc::default() };
         let (heard, stopped) = (Arc::clone(&pipes.heard), Arc::clone(&pipes.stopped));
         thread::spawn(move || {
@@ -308,7 +310,7 @@ impl Pipes {
 }
 
 impl Audience for Pipes {
-    fn tell(&self, event: &Value) -> bool {
+    fn publish(&self, event: &Value) -> bool {
         say(event)
     }
 
@@ -321,7 +323,7 @@ impl Audience for Pipes {
     }
 }
 
-/// Writes a line to stdout; returns false if nobody reads it.
+/// Writes a line to stdout; returns false if it is closed.
 fn say(event: &Value) -> bool {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{event}").and_then(|()| stdout.flush()).is_ok()

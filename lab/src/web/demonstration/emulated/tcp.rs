@@ -9,40 +9,40 @@ use std::time::Duration;
 use netsim::Duplex;
 use sim::WatchedState;
 
-use super::{Begin, Counted, Way, wait_for};
-use crate::peers::Unconnected;
+use super::{Begin, LinkHandle, TransferCounts, wait_for};
+use crate::peers::UnconnectedSocket;
 use crate::sys::tcp_info;
 use crate::testbed;
-use crate::web::demonstration::transfer::{Kind, Look, Transfer};
+use crate::web::demonstration::transfer::{Kind, Transfer, TransferProgress};
 use crate::web::lock;
 
 const CONGESTION: &str = "cubic";
 /// Bytes that the receiver reads at a time.
 const CHUNK: usize = 64 << 10;
 
-/// A transfer by TCP. It goes on as long as the process.
+/// A transfer by TCP, for the lifetime of the process.
 pub(super) struct Tcp {
     shared: Arc<Shared>,
-    way: Way,
+    link: LinkHandle,
 }
 
-/// What the threads of a transfer tell.
+/// The shared state of the threads of a transfer.
 #[derive(Default)]
 struct Shared {
     /// The sender's socket, once it is connected.
     sender: OnceLock<TcpStream>,
-    received: Mutex<Received>,
+    received: Mutex<ReceivedBytes>,
 }
 
 #[derive(Default)]
-struct Received {
-    /// Bytes that have arrived and are not shown yet.
+struct ReceivedBytes {
+    /// Arrived bytes that are not shown yet.
     fresh: Vec<u8>,
-    /// All that have arrived.
+    /// The number of arrived bytes.
     count: u64,
     /// The time from the start to the last byte.
     completed: Option<Duration>,
-    /// Whether an end has broken off.
+    /// Whether an end has failed.
     gave_up: bool,
 }
 
@@ -52,7 +52,7 @@ impl Tcp {
     /// # Errors
     /// A host without sockets, or a system without threads.
     pub(super) fn start(
-        way: Way,
+        link: LinkHandle,
         [sender, receiver]: &[testbed::Host; 2],
         picture: &Arc<[u8]>,
         begin: &Begin,
@@ -60,7 +60,7 @@ impl Tcp {
         let failed = |error: io::Error| format!("cannot send by TCP over a link: {error}");
         let address = receiver.address();
         let listener = receiver.within(move || TcpListener::bind((address, 0))).map_err(failed)?;
-        let socket = sender.within(|| Unconnected::new(Some(CONGESTION))).map_err(failed)?;
+        let socket = sender.within(|| UnconnectedSocket::new(Some(CONGESTION))).map_err(failed)?;
         let to = SocketAddrV4::new(address, listener.local_addr().map_err(failed)?.port());
         let shared = Arc::<Shared>::default();
         let (sends, receives) = (Arc::clone(&shared), Arc::clone(&shared));
@@ -71,12 +71,12 @@ impl Tcp {
         };
         spawn("tcp-receive", Box::new(move || receives.receive(&listener, length, &received)))?;
         spawn("tcp-send", Box::new(move || sends.send(socket, to, &bytes, &sent)))?;
-        Ok(Self { shared, way })
+        Ok(Self { shared, link })
     }
 }
 
 impl Shared {
-    fn send(&self, socket: Unconnected, to: SocketAddrV4, bytes: &[u8], begin: &Begin) {
+    fn send(&self, socket: UnconnectedSocket, to: SocketAddrV4, bytes: &[u8], begin: &Begin) {
         wait_for(begin);
         let sent = socket.connect(to).and_then(|mut socket| {
             let _ = self.sender.set(socket.try_clone()?);
@@ -119,18 +119,18 @@ impl Transfer for Tcp {
     }
 
     fn set_link(&mut self, link: &Duplex) -> Result<(), String> {
-        self.way.set_link(link)
+        self.link.set_link(link)
     }
 
-    fn look(&mut self) -> Look {
+    fn take_progress(&mut self) -> TransferProgress {
         let info = self.shared.sender.get().and_then(|socket| tcp_info::of(socket).ok()).unwrap_or_default();
-        let Counted { lost, arrived } = self.way.counted();
+        let TransferCounts { lost, arrived } = self.link.counted();
         let mut received = lock(&self.shared.received);
         let fresh = std::mem::take(&mut received.fresh);
         let offset = received.count - fresh.len() as u64;
-        let Received { completed, gave_up, .. } = *received;
-        Look {
-            pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Untold, fresh)] },
+        let ReceivedBytes { completed, gave_up, .. } = *received;
+        TransferProgress {
+            pieces: if fresh.is_empty() { Vec::new() } else { vec![(offset, Kind::Unknown, fresh)] },
             open: Vec::new(),
             state: WatchedState {
                 completed,
