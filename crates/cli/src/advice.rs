@@ -19,7 +19,7 @@ pub(crate) fn on_error(error: &Error) -> Option<String> {
             _ => {}
         }
     }
-    let is_local = !error.contexts().any(Context::is_elsewhere);
+    let is_local = !error.contexts().any(Context::is_remote);
     on_cause(error.cause(), is_local)
 }
 
@@ -160,7 +160,7 @@ fn on_copy(error: &CopyError) -> Option<String> {
     Some(match error {
         CopyError::SeveralMachines => "copy from one host after the other".to_owned(),
         CopyError::ParentOfMatches { .. } => "name the directory itself".to_owned(),
-        CopyError::OutputElsewhere { from, to, .. } => format!("run the command on {from} or {to}"),
+        CopyError::OutputOfRelay { from, to, .. } => format!("run the command on {from} or {to}"),
         CopyError::NoDirectPath { .. } => "omit --via udp".to_owned(),
         CopyError::NoForwarding(_) => "update it".to_owned(),
         CopyError::TooLarge(_) => FEWER_ITEMS.to_owned(),

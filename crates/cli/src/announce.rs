@@ -58,7 +58,7 @@ pub(crate) fn tunnel(event: &TunnelEvent) {
         TunnelEvent::Connection(number, event) => connection((0, *number), event),
         TunnelEvent::Note(_)
         | TunnelEvent::Listening(..)
-        | TunnelEvent::ListeningThere(_)
+        | TunnelEvent::ListeningRemotely(_)
         | TunnelEvent::Metrics(..) => {}
     }
 }

@@ -235,8 +235,8 @@ impl ConnectionRecord {
     pub(crate) fn new(number: u64, event: ConnectionEvent) -> Self {
         let this = |event| Self { number, event, ..Self::default() };
         match event {
-            ConnectionEvent::OpenRequested { to, is_from_there } => {
-                Self { to: Some(to), from_there: Some(is_from_there), ..this("wanted") }
+            ConnectionEvent::OpenRequested { to, is_from_remote } => {
+                Self { to: Some(to), from_there: Some(is_from_remote), ..this("wanted") }
             }
             ConnectionEvent::Open { after } => Self { seconds: Some(after.as_secs_f64()), ..this("open") },
             ConnectionEvent::Refused { why } => Self { message: Some(why), ..this("refused") },
@@ -462,8 +462,8 @@ impl<'a> Summary<'a> {
             path_share: measured.path_share,
             remembered_bits_per_second: measured.remembered.map(|rate| rate.bits_per_second()),
             memory_bound: measured.memory_bound.map(|bound| match bound {
-                Side::Here => "here",
-                Side::There => "there",
+                Side::Local => "here",
+                Side::Remote => "there",
             }),
             overflowed_datagrams: measured.overflowed,
         }

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use downpour::remote::{Hearer, HostOptions, SshOptions};
+use downpour::remote::{HostOptions, SshOptions, StderrHandler};
 use downpour::{EngineOptions, ListenOptions, PathCache, Profile, Rendezvous, TransferOptions};
 use serde::de::DeserializeSeed as _;
 
@@ -168,7 +168,7 @@ pub(crate) fn changed(mut profile: Profile, set: &[(String, String)]) -> Result<
 
 /// Returns how to call ssh.
 pub(crate) fn ssh(args: &Args) -> SshOptions {
-    SshOptions { hearer: Some(Hearer::new(print::remote_message)), ..args.ssh.clone() }
+    SshOptions { stderr_handler: Some(StderrHandler::new(print::remote_message)), ..args.ssh.clone() }
 }
 
 /// Returns how to call ssh for a host whose ProxyCommand may be `downpour proxy`, which would start itself endlessly. With

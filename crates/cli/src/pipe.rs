@@ -23,7 +23,7 @@ pub(crate) async fn run(args: Args) -> Result<u8, Failure> {
     // The stderr of the command is a result: files and programs get it unchanged, as from ssh. Only a terminal interprets
     // control characters.
     if !io::stderr().is_terminal() {
-        reach.ssh.hearer = None;
+        reach.ssh.stderr_handler = None;
     }
     // Joined like ssh does.
     let pipe = PipeOptions { command: args.words.join(" "), reach };

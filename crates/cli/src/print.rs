@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use downpour::remote::Said;
+use downpour::remote::StderrPart;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Failure};
@@ -24,7 +24,7 @@ pub(crate) fn set_moving_line(line: Option<ProgressBar>) {
 
 /// Prints on stderr a message of ssh or of the remote `host`: escaped and after the name of the host, so it cannot look
 /// like a message of this program.
-pub(crate) fn remote_message(host: &str, message: Said<'_>) {
+pub(crate) fn remote_message(host: &str, message: StderrPart<'_>) {
     let line = prefixed(host, message, columns());
     let moving = MOVING.lock().unwrap_or_else(PoisonError::into_inner);
     match &*moving {
@@ -35,10 +35,10 @@ pub(crate) fn remote_message(host: &str, message: Said<'_>) {
 
 /// Formats a message of a host, with its name before each row of the terminal: a wrapped line could otherwise look like one
 /// of this program.
-fn prefixed(host: &str, message: Said<'_>, columns: Option<usize>) -> String {
+fn prefixed(host: &str, message: StderrPart<'_>, columns: Option<usize>) -> String {
     let text = match message {
-        Said::Line(line) => escape::line(line),
-        Said::LeftOut(count) => format!("({} skipped)", units::count(count, "line", "lines")),
+        StderrPart::Line(line) => escape::line(line),
+        StderrPart::Skipped(count) => format!("({} skipped)", units::count(count, "line", "lines")),
     };
     let name = format!("{}: ", escape::text(host));
     let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(width(&name)).max(MIN_COLUMNS));
@@ -157,13 +157,13 @@ mod tests {
             (b"\x9b2K \xff", "far: \\x9b2K \\xff"),
             ("\u{202e}exe \u{9b}2J".as_bytes(), "far: \\u{202e}exe \\u{9b}2J"),
         ] {
-            assert_eq!(prefixed("far", Said::Line(line), None), wanted);
+            assert_eq!(prefixed("far", StderrPart::Line(line), None), wanted);
         }
-        assert_eq!(prefixed("far", Said::LeftOut(7), None), "far: (7 lines skipped)");
+        assert_eq!(prefixed("far", StderrPart::Skipped(7), None), "far: (7 lines skipped)");
         let forged = format!("{}1 file, verified", " ".repeat(75));
-        let rows = prefixed("far", Said::Line(forged.as_bytes()), Some(80));
+        let rows = prefixed("far", StderrPart::Line(forged.as_bytes()), Some(80));
         assert_eq!(rows, format!("far: {}\nfar: 1 file, verified", " ".repeat(75)));
-        let wide = prefixed("far", Said::Line("\u{4e00}".repeat(40).as_bytes()), Some(80));
+        let wide = prefixed("far", StderrPart::Line("\u{4e00}".repeat(40).as_bytes()), Some(80));
         assert_eq!(wide.lines().map(|row| row.chars().count()).collect::<Vec<_>>(), [5 + 37, 5 + 3]);
     }
 

@@ -34,7 +34,7 @@ pub(crate) async fn read(
             .map_err(|_| Failure::new(Code::Authentication, format!("{VARIABLE} is not a ticket")))?;
         return parse(&text);
     }
-    match prompt::secret("Ticket (not shown): ", downpour::ticket::goes_on, interrupts).await {
+    match prompt::secret("Ticket (not shown): ", downpour::ticket::is_incomplete, interrupts).await {
         Ok(text) => parse(&text),
         Err(PromptError::Stopped(stop)) => Err(Failure::stopped(stop)),
         Err(PromptError::Input(error)) => Err(Failure::new(

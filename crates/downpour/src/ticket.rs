@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::ErrorKind;
 use crate::files::directory::parent_of;
 
-pub use pasted::goes_on;
+pub use pasted::is_incomplete;
 
 /// Maximum number of addresses in a ticket.
 pub const MAX_ADDRESSES: usize = 16;

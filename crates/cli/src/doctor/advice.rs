@@ -51,11 +51,11 @@ pub(super) struct Requested {
 pub(super) fn advise(checkup: &Checkup, requested: &Requested) -> Vec<Advice> {
     let mut advice = Vec::new();
     let mut add = |side, why: String, command: String| advice.push(Advice { side, why, command });
-    for side in [Side::There, Side::Here] {
+    for side in [Side::Remote, Side::Local] {
         space(side, checkup, requested, &mut add);
     }
     udp(checkup, requested, &mut add);
-    for side in [Side::Here, Side::There] {
+    for side in [Side::Local, Side::Remote] {
         socket(side, checkup, &mut add);
     }
     for (way, traffic) in [("up", &checkup.up), ("down", &checkup.down)] {
@@ -64,14 +64,14 @@ pub(super) fn advise(checkup: &Checkup, requested: &Requested) -> Vec<Advice> {
             queue(way, traffic, checkup, &mut add);
         }
     }
-    for side in [Side::Here, Side::There] {
+    for side in [Side::Local, Side::Remote] {
         machine(side, checkup, &mut add);
     }
-    if checkup.here.version != checkup.there.version {
-        let why = format!("different versions of downpour: {} and {}", checkup.here.version, checkup.there.version);
+    if checkup.local.version != checkup.remote.version {
+        let why = format!("different versions of downpour: {} and {}", checkup.local.version, checkup.remote.version);
         let install = "'mkdir -p .local/bin && cat >.local/bin/downpour.new && chmod +x .local/bin/downpour.new && mv .local/bin/downpour.new .local/bin/downpour'";
         let command = format!("ssh {} {install} <\"$(command -v downpour)\"", checkup.host);
-        add(Side::Here, why, command);
+        add(Side::Local, why, command);
     }
     advice
 }
@@ -104,16 +104,16 @@ fn udp(checkup: &Checkup, requested: &Requested, add: &mut Add<'_>) {
             let command = format!(
                 "sudo ufw allow {ufw}/udp   # or: sudo nft insert rule inet filter input udp dport {nft} accept"
             );
-            add(Side::There, why, command);
+            add(Side::Remote, why, command);
         }
         Udp::Closed { arrived: true, .. } => {
             let why = "datagrams arrive, but replies are lost: allow replies".to_owned();
             let command = "sudo nft insert rule inet filter input ct state established,related accept".to_owned();
-            add(Side::Here, why, command);
+            add(Side::Local, why, command);
         }
         Udp::Open { address, datagram, largest_tried, .. } if datagram < largest_tried => {
             let why = format!("only small datagrams pass ({datagram} bytes): find the hop with the small MTU");
-            add(Side::Here, why, format!("tracepath -n {}", address.ip()));
+            add(Side::Local, why, format!("tracepath -n {}", address.ip()));
         }
         Udp::Open { .. } | Udp::Unclear => {}
     }
@@ -154,7 +154,7 @@ fn control(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
     }
     let lost = units::percent(*loss);
     let why = format!("{way}: {lost} loss {with}: compare with auto");
-    add(Side::Here, why, format!("downpour doctor --set congestion=auto {}", checkup.host));
+    add(Side::Local, why, format!("downpour doctor --set congestion=auto {}", checkup.host));
 }
 
 /// A queue that transfers fill.
@@ -166,7 +166,7 @@ fn queue(way: &str, traffic: &Traffic, checkup: &Checkup, add: &mut Add<'_>) {
         let why =
             format!("{way}: full speed raises the RTT to {} for all traffic: use --limit", units::seconds(loaded));
         let rate = 0.9 * traffic.rate_bits_per_second as f64;
-        add(Side::Here, why, format!("downpour cp --limit {} ...", option_rate(rate)));
+        add(Side::Local, why, format!("downpour cp --limit {} ...", option_rate(rate)));
     }
 }
 
@@ -187,8 +187,8 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
     if disk.small_files.is_some_and(|rate| rate < SLOW_FILES) {
         let why = "disk creates files slowly: pack small files into one".to_owned();
         let (from, to) = match side {
-            Side::There => ("tar -cf - DIRECTORY".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
-            Side::Here => (format!("ssh {} 'tar -cf - DIRECTORY'", checkup.host), "tar -xf -".to_owned()),
+            Side::Remote => ("tar -cf - DIRECTORY".to_owned(), format!("downpour pipe {} 'tar -xf -'", checkup.host)),
+            Side::Local => (format!("ssh {} 'tar -cf - DIRECTORY'", checkup.host), "tar -xf -".to_owned()),
         };
         add(side, why, format!("{from} | {to}"));
     }
@@ -197,8 +197,8 @@ fn machine(side: Side, checkup: &Checkup, add: &mut Add<'_>) {
 /// Returns the larger share of time in which a side's network thread waited for a core.
 fn waiting(side: Side, checkup: &Checkup) -> f64 {
     let (sends, takes) = match side {
-        Side::Here => (&checkup.up, &checkup.down),
-        Side::There => (&checkup.down, &checkup.up),
+        Side::Local => (&checkup.up, &checkup.down),
+        Side::Remote => (&checkup.down, &checkup.up),
     };
     let sending = sends.as_ref().and_then(|traffic| traffic.sender);
     let taking = takes.as_ref().and_then(|traffic| traffic.receiver);

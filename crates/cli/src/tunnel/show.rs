@@ -76,7 +76,7 @@ impl Verbosity {
                     ForwardTarget::Socks => format!("{listen} is a SOCKS proxy through {host}"),
                 }
             }
-            TunnelEvent::ListeningThere(Forward { listen, to }) => match to {
+            TunnelEvent::ListeningRemotely(Forward { listen, to }) => match to {
                 ForwardTarget::Place(place) => format!("{listen} on {host} forwards to {place} as seen from this host"),
                 ForwardTarget::Socks => format!("{listen} on {host} is a SOCKS proxy through this host"),
             },
@@ -100,8 +100,8 @@ impl Verbosity {
 fn words(event: ConnectionEvent) -> String {
     let seconds = |after: Duration| format!("{:.3} s", after.as_secs_f64());
     match event {
-        ConnectionEvent::OpenRequested { to, is_from_there: false } => format!("to {to}"),
-        ConnectionEvent::OpenRequested { to, is_from_there: true } => format!("from the remote host to {to}"),
+        ConnectionEvent::OpenRequested { to, is_from_remote: false } => format!("to {to}"),
+        ConnectionEvent::OpenRequested { to, is_from_remote: true } => format!("from the remote host to {to}"),
         ConnectionEvent::Open { after } => format!("opened after {}", seconds(after)),
         ConnectionEvent::Refused { why } => format!("failed: {why}"),
         ConnectionEvent::Closed { sent, received, after, is_cut } => {
@@ -133,7 +133,7 @@ fn object(event: TunnelEvent) -> JsonRecord<'static> {
             JsonRecord::Tunnel { event: "note", listen: None, to: None, message: Some(line.trim_start().to_owned()) }
         }
         TunnelEvent::Listening(Forward { listen, to }, port) => forwarding("listening", with_port(listen, port), to),
-        TunnelEvent::ListeningThere(Forward { listen, to }) => forwarding("listening_there", listen, to),
+        TunnelEvent::ListeningRemotely(Forward { listen, to }) => forwarding("listening_there", listen, to),
         TunnelEvent::Metrics(place, port) => {
             let listen = Some(with_port(place, port).to_string());
             JsonRecord::Tunnel { event: "metrics", listen, to: None, message: None }

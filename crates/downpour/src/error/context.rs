@@ -62,7 +62,7 @@ impl Context {
 
     /// Returns whether the failure occurred on another host.
     #[must_use]
-    pub const fn is_elsewhere(&self) -> bool {
+    pub const fn is_remote(&self) -> bool {
         match self {
             Self::Peer { .. } | Self::Host(_) => true,
             Self::Kept { .. } | Self::NoneComplete { .. } => false,

@@ -29,7 +29,8 @@ pub enum CopyError {
     },
     /// Output was requested for a copy between two remote hosts.
     #[error("cannot write {kind} of a copy between two remote hosts")]
-    OutputElsewhere {
+    #[serde(rename = "OutputElsewhere")]
+    OutputOfRelay {
         /// The kind of output.
         kind: OutputKind,
         /// The sending host.
@@ -63,7 +64,7 @@ impl CopyError {
             | Self::SeveralMachines
             | Self::IntoItself(_)
             | Self::ParentOfMatches { .. }
-            | Self::OutputElsewhere { .. }
+            | Self::OutputOfRelay { .. }
             | Self::NoForwarding(_)
             | Self::TooLarge(_)
             | Self::NotAHost(_) => ErrorKind::Usage,

@@ -44,7 +44,7 @@ const TO_STOP: Duration = Duration::from_secs(5);
 /// Options that need the sender or receiver on this host.
 pub(super) fn between(copy: HostCopy, from: String, to: String) -> Result<Transfer, Error> {
     if let Some((kind, _)) = copy.options.outputs().iter().next() {
-        return Err(CopyError::OutputElsewhere { kind, from, to }.into());
+        return Err(CopyError::OutputOfRelay { kind, from, to }.into());
     }
     copy.check_wildcards(&from)?;
     Transfer::run_by(move |events, switch| HostToHostCopy { copy, from, to, events, switch }.run())

@@ -62,7 +62,7 @@ pub(crate) use pipe_input::Stdin;
 pub use restricted_root::{Access, KeyRestriction};
 pub use restriction::Restriction;
 pub use serve::{ServeResult, serve};
-pub use speech::{Hearer, Said};
+pub use speech::{StderrHandler, StderrPart};
 pub use tunnel::{Tunnel, tunnel};
 pub use via::{CarrierChoice, PathOptions};
 
@@ -83,7 +83,7 @@ pub struct SshOptions {
     pub asks: bool,
     /// Takes the stderr output of ssh and the remote host, which may be hostile; `None` lets it through to this
     /// process's stderr unchanged.
-    pub hearer: Option<Hearer>,
+    pub stderr_handler: Option<StderrHandler>,
 }
 
 impl Default for SshOptions {
@@ -95,7 +95,7 @@ impl Default for SshOptions {
             jump: None,
             remote_program: None,
             asks: true,
-            hearer: None,
+            stderr_handler: None,
         }
     }
 }

@@ -33,44 +33,45 @@ const REST: Duration = Duration::from_millis(500);
 
 /// A part of the stderr output of ssh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said<'a> {
+pub enum StderrPart<'a> {
     /// A line without its end, of any bytes: hostile.
     Line(&'a [u8]),
     /// This many lines were skipped, since there were too many.
-    LeftOut(u64),
+    Skipped(u64),
 }
 
 /// Receives the stderr output of the ssh to a host.
 #[derive(Clone)]
-pub struct Hearer(Arc<Handle>);
+pub struct StderrHandler(Arc<Handle>);
 
 /// A callback with a host and a part of its output.
-type Handle = dyn Fn(&str, Said<'_>) + Send + Sync;
+type Handle = dyn Fn(&str, StderrPart<'_>) + Send + Sync;
 
-impl Hearer {
+impl StderrHandler {
     /// Calls `handle` with the host, on another thread.
-    pub fn new(handle: impl Fn(&str, Said<'_>) + Send + Sync + 'static) -> Self {
+    pub fn new(handle: impl Fn(&str, StderrPart<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(handle))
     }
 }
 
-impl fmt::Debug for Hearer {
+impl fmt::Debug for StderrHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hearer").finish_non_exhaustive()
+        f.debug_struct("StderrHandler").finish_non_exhaustive()
     }
 }
 
 impl SshOptions {
     /// Redirects the stderr of `ssh`, which is about to be started.
     pub(super) fn redirect(&self, ssh: &mut Command) {
-        if !self.asks || self.hearer.is_some() {
+        if !self.asks || self.stderr_handler.is_some() {
             ssh.stderr(Stdio::piped());
         }
     }
 
     /// Reads the stderr of an ssh that was started after [`Self::redirect`]; `None` if that is this process's stderr.
     pub(super) fn listen(&self, stderr: Option<ChildStderr>, host: &str) -> Result<Option<Speech>, Error> {
-        let shown = self.hearer.clone().filter(|_| self.asks).map(|hearer| (hearer, host.to_owned()));
+        let shown =
+            self.stderr_handler.clone().filter(|_| self.asks).map(|stderr_handler| (stderr_handler, host.to_owned()));
         stderr.map(|stderr| Speech::listen(stderr, shown)).transpose()
     }
 }
@@ -85,7 +86,7 @@ pub(super) struct Speech {
 }
 
 impl Speech {
-    fn listen(stderr: ChildStderr, shown: Option<(Hearer, String)>) -> Result<Self, Error> {
+    fn listen(stderr: ChildStderr, shown: Option<(StderrHandler, String)>) -> Result<Self, Error> {
         let (over, is_over) = std::io::pipe().map_err(Error::OutOfResources)?;
         let (kept, (ended, end)) = (Arc::<Mutex<Vec<u8>>>::default(), channel());
         let keeping = Arc::clone(&kept);
@@ -123,8 +124,14 @@ impl Drop for Speech {
 
 /// Reads until the end of the pipe or, once it `is_over`, until it is empty: a connection that is kept for the next
 /// login (`ControlPersist`) may hold the pipe open for long.
-fn follow(mut stderr: ChildStderr, is_over: &PipeReader, kept: &Mutex<Vec<u8>>, shown: Option<(Hearer, String)>) {
-    let mut lines = shown.map(|(hearer, host)| Lines::new(runtime::now(), move |output| (hearer.0)(&host, output)));
+fn follow(
+    mut stderr: ChildStderr,
+    is_over: &PipeReader,
+    kept: &Mutex<Vec<u8>>,
+    shown: Option<(StderrHandler, String)>,
+) {
+    let mut lines =
+        shown.map(|(stderr_handler, host)| Lines::new(runtime::now(), move |output| (stderr_handler.0)(&host, output)));
     let mut buffer = [0; 4096];
     loop {
         let patience = lines.as_ref().filter(|lines| !lines.begun.is_empty()).map(|_| &PATIENCE);
@@ -164,7 +171,7 @@ struct Lines<F> {
     skipped: u64,
 }
 
-impl<F: FnMut(Said<'_>)> Lines<F> {
+impl<F: FnMut(StderrPart<'_>)> Lines<F> {
     fn new(now: Instant, relay: F) -> Self {
         Self { relay, begun: Vec::new(), budget: BURST, since: now, skipped: 0 }
     }
@@ -201,7 +208,7 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
             Some(budget) => {
                 self.relay_skipped();
                 self.budget = budget;
-                (self.relay)(Said::Line(&line));
+                (self.relay)(StderrPart::Line(&line));
             }
             None => self.skipped += 1,
         }
@@ -210,7 +217,7 @@ impl<F: FnMut(Said<'_>)> Lines<F> {
     fn relay_skipped(&mut self) {
         match std::mem::take(&mut self.skipped) {
             0 => {}
-            count => (self.relay)(Said::LeftOut(count)),
+            count => (self.relay)(StderrPart::Skipped(count)),
         }
     }
 
@@ -229,9 +236,9 @@ mod tests {
     /// Returns the relayed parts of these pieces; `None` is a pause of a second.
     fn relayed(pieces: &[Option<&[u8]>]) -> Vec<Result<Vec<u8>, u64>> {
         let (mut relayed, mut now) = (Vec::new(), Instant::now());
-        let mut lines = Lines::new(now, |output: Said<'_>| match output {
-            Said::Line(line) => relayed.push(Ok(line.to_vec())),
-            Said::LeftOut(count) => relayed.push(Err(count)),
+        let mut lines = Lines::new(now, |output: StderrPart<'_>| match output {
+            StderrPart::Line(line) => relayed.push(Ok(line.to_vec())),
+            StderrPart::Skipped(count) => relayed.push(Err(count)),
         });
         for piece in pieces {
             match piece {
@@ -268,11 +275,11 @@ mod tests {
 
     fn listened(script: &str) -> (Child, Speech, Receiver<String>) {
         let (sender, lines) = channel();
-        let hearer = Hearer::new(move |host, output| {
-            let Said::Line(line) = output else { return };
+        let stderr_handler = StderrHandler::new(move |host, output| {
+            let StderrPart::Line(line) = output else { return };
             let _ = sender.send(format!("{host}: {}", String::from_utf8_lossy(line)));
         });
-        let options = SshOptions { hearer: Some(hearer), ..SshOptions::default() };
+        let options = SshOptions { stderr_handler: Some(stderr_handler), ..SshOptions::default() };
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         options.redirect(&mut command);

@@ -25,7 +25,7 @@ pub(super) fn find(text: &str) -> Result<String, TicketError> {
 
 /// Returns whether a text is the beginning of a ticket that continues in the next line, or only the quotes before one.
 #[must_use]
-pub fn goes_on(text: &str) -> bool {
+pub fn is_incomplete(text: &str) -> bool {
     match find(text) {
         Ok(coded) => length(&coded).is_none_or(|bytes| coded.len() < (bytes * 8).div_ceil(5)),
         Err(_) => !text.trim().is_empty() && text.chars().all(is_dropped),
@@ -127,12 +127,20 @@ mod tests {
         {
             let text = ticket(addresses).to_text().unwrap();
             for at in PREFIX.len()..text.len() {
-                assert!(goes_on(&text[..at]), "{at} of {}", text.len());
-                assert!(goes_on(&format!("`{}", &text[..at])));
+                assert!(is_incomplete(&text[..at]), "{at} of {}", text.len());
+                assert!(is_incomplete(&format!("`{}", &text[..at])));
             }
-            assert!(!goes_on(&text) && !goes_on(&format!("{text}`")) && !goes_on(&format!("{text}a")));
+            assert!(
+                !is_incomplete(&text) && !is_incomplete(&format!("{text}`")) && !is_incomplete(&format!("{text}a"))
+            );
         }
-        assert!(goes_on("```") && !goes_on("") && !goes_on(" ") && !goes_on("y") && !goes_on("downpour2"));
+        assert!(
+            is_incomplete("```")
+                && !is_incomplete("")
+                && !is_incomplete(" ")
+                && !is_incomplete("y")
+                && !is_incomplete("downpour2")
+        );
     }
 
     #[test]

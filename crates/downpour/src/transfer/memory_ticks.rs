@@ -8,9 +8,11 @@ use crate::messages::HostPressure;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// The local host.
-    Here,
+    #[serde(rename = "Here")]
+    Local,
     /// The remote host.
-    There,
+    #[serde(rename = "There")]
+    Remote,
 }
 
 /// A memory bound has slowed a transfer if it was reached at one in this many ticks.
@@ -42,8 +44,8 @@ impl MemoryTicks {
     /// Returns the host whose bound has slowed the transfer.
     pub(super) fn bound(&self) -> Option<Side> {
         let is_noticeable = |ticks: u32| ticks > 0 && ticks * NOTICEABLE >= self.all;
-        let local = is_noticeable(self.local).then_some(Side::Here);
-        local.or(is_noticeable(self.remote).then_some(Side::There))
+        let local = is_noticeable(self.local).then_some(Side::Local);
+        local.or(is_noticeable(self.remote).then_some(Side::Remote))
     }
 }
 
@@ -61,8 +63,8 @@ mod tests {
             }
             ticks.bound()
         };
-        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Side::There)]);
-        assert_eq!(bound(10, 90), Some(Side::Here));
+        assert_eq!([bound(0, 0), bound(9, 9), bound(9, 10)], [None, None, Some(Side::Remote)]);
+        assert_eq!(bound(10, 90), Some(Side::Local));
         assert_eq!(MemoryTicks::default().bound(), None);
     }
 }

@@ -226,8 +226,8 @@ impl fmt::Display for Summary {
             write!(f, ", {:.0} % of --rate", share * 100.0)?;
         }
         match self.connection.memory_bound {
-            Some(Side::Here) => f.write_str(", limited by --max-memory on the local host")?,
-            Some(Side::There) => f.write_str(", limited by --max-memory on the remote host")?,
+            Some(Side::Local) => f.write_str(", limited by --max-memory on the local host")?,
+            Some(Side::Remote) => f.write_str(", limited by --max-memory on the remote host")?,
             None => {}
         }
         match self.bytes.present {
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(whole.connection.refused_for, BTreeMap::from([("malformed".to_owned(), 2)]));
         assert_eq!((whole.bytes, whole.wire_bytes), (bytes(10_000, 500), 9_800));
         assert_eq!((whole.elapsed, whole.connection.refused), (elapsed + Duration::from_secs(6), refused + 2));
-        assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Side::Here)));
+        assert_eq!((whole.connection.overflowed, whole.connection.memory_bound), (Some(42), Some(Side::Local)));
         let whole = Summary { elapsed: Duration::from_secs(2), ..with_share(Some(0.9)) }.after(&prior, &last);
         assert_eq!(whole.connection.path_share, Some(0.9 * 0.25));
         // Half of the bytes that the last attempt found had been transferred in the one before: three times as much in
@@ -396,7 +396,7 @@ mod tests {
                 refused_for: BTreeMap::from([("malformed".to_owned(), 3)]),
                 path_share: Some(0.5),
                 remembered: Some(Rate::from_bits_per_second(1_000_000)),
-                memory_bound: Some(Side::There),
+                memory_bound: Some(Side::Remote),
                 overflowed: Some(7),
             })
         };
@@ -436,7 +436,7 @@ mod tests {
             "31 files, 4.2 GB, 39 s, 2.0 MB not verified, 1.0 MB already present; 1 name failed"
         );
         let mut bound = Summary { failures: Failures::default(), ..summary.clone() };
-        bound.connection.memory_bound = Some(Side::There);
+        bound.connection.memory_bound = Some(Side::Remote);
         assert_eq!(
             bound.to_string(),
             "31 files, 4.2 GB, 39 s, verified, limited by --max-memory on the remote host, 1.0 MB already present"

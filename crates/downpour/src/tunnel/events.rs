@@ -14,7 +14,7 @@ pub enum ConnectionEvent {
         /// The address, in the grammar of the forwards.
         to: String,
         /// Whether the program is on the remote host.
-        is_from_there: bool,
+        is_from_remote: bool,
     },
     /// The connection is open.
     Open {
@@ -47,7 +47,7 @@ pub enum TunnelEvent {
     /// One of the local forwards listens, at this port if the system has chosen it.
     Listening(Forward, Option<u16>),
     /// One of the remote forwards listens on the remote host.
-    ListeningThere(Forward),
+    ListeningRemotely(Forward),
     /// The metrics are served at this address, at this port if the system has chosen it.
     Metrics(ForwardAddress, Option<u16>),
     /// The tunnel is open.

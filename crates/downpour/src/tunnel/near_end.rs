@@ -92,7 +92,7 @@ impl LocalEnd {
             tasks.spawn(Arc::clone(&session).listen(listener, forward.to, proxied));
         }
         for forward in forwarding.remote {
-            on_event(TunnelEvent::ListeningThere(forward));
+            on_event(TunnelEvent::ListeningRemotely(forward));
         }
         if let Some((listener, place)) = metrics.zip(forwarding.metrics) {
             let hosts = Hosts::of(&place, &listener);

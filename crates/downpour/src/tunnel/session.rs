@@ -111,7 +111,7 @@ impl<'a> Open<'a> {
 
     fn wanted(&self, to: &ForwardAddress) {
         self.advance(ConnectionStage::Wanted);
-        self.emit(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_there: self.from == Origin::Remote });
+        self.emit(ConnectionEvent::OpenRequested { to: to.to_string(), is_from_remote: self.from == Origin::Remote });
     }
 
     fn opened(&self) {

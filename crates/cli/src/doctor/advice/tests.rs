@@ -60,8 +60,8 @@ fn checkup() -> Checkup {
         min_rtt: Some(0.05),
         up: Some(traffic()),
         down: Some(traffic()),
-        here: machine(),
-        there: machine(),
+        local: machine(),
+        remote: machine(),
         troubles: Vec::new(),
         verdict: DoctorVerdict::default(),
     }
@@ -72,16 +72,16 @@ fn closed(arrived: bool) -> Udp {
 }
 
 fn slow_disk() -> Speed {
-    Speed { goodput: 1_000_000, bottleneck: ForecastLimit::Disk(Side::There) }
+    Speed { goodput: 1_000_000, bottleneck: ForecastLimit::Disk(Side::Remote) }
 }
 
 #[test]
 fn advice_is_given_where_it_applies() {
     type Change = fn(&mut Checkup, &mut Requested);
     let cases: [(&str, Change, Side, &str); 15] = [
-        ("closed", |c, _| c.udp = closed(false), Side::There, "sudo ufw allow 44000:44009/udp "),
-        ("a port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::There, "dport 7 accept"),
-        ("half closed", |c, _| c.udp = closed(true), Side::Here, "ct state established,related accept"),
+        ("closed", |c, _| c.udp = closed(false), Side::Remote, "sudo ufw allow 44000:44009/udp "),
+        ("a port", |c, d| (c.udp, d.ports) = (closed(false), Some(7..=7)), Side::Remote, "dport 7 accept"),
+        ("half closed", |c, _| c.udp = closed(true), Side::Local, "ct state established,related accept"),
         (
             "small MTU",
             |c, _| {
@@ -89,32 +89,32 @@ fn advice_is_given_where_it_applies() {
                     *datagram = 1200;
                 }
             },
-            Side::Here,
+            Side::Local,
             "tracepath -n 192.0.2.1",
         ),
         (
             "short queue",
-            |c, _| c.there.socket.as_mut().expect("figures").receive_buffer.granted = 212_992,
-            Side::There,
+            |c, _| c.remote.socket.as_mut().expect("figures").receive_buffer.granted = 212_992,
+            Side::Remote,
             "sudo sysctl -w net.core.rmem_max=8388608",
         ),
         (
             "short queues",
             |c, _| {
-                let socket = c.here.socket.as_mut().expect("figures");
+                let socket = c.local.socket.as_mut().expect("figures");
                 (socket.receive_buffer.granted, socket.send_buffer.granted) = (1, 2);
             },
-            Side::Here,
+            Side::Local,
             "sudo sysctl -w net.core.rmem_max=8388608 net.core.wmem_max=8388608",
         ),
-        ("no offload", |c, _| c.here.socket.as_mut().expect("figures").send_segments = 1, Side::Here, "uname -r"),
+        ("no offload", |c, _| c.local.socket.as_mut().expect("figures").send_segments = 1, Side::Local, "uname -r"),
         (
             "set too much",
             |c, _| {
                 let up = c.up.as_mut().expect("figures");
                 (up.control, up.set_bits_per_second, up.loss) = ("fixed-rate".into(), Some(9_500_000), 0.2);
             },
-            Side::Here,
+            Side::Local,
             "downpour doctor --set congestion=auto far",
         ),
         (
@@ -123,28 +123,28 @@ fn advice_is_given_where_it_applies() {
                 let down = c.down.as_mut().expect("figures");
                 (down.control, down.loss) = ("cubic".into(), 0.004);
             },
-            Side::Here,
+            Side::Local,
             "downpour doctor --set congestion=auto far",
         ),
-        ("long queue", |c, _| c.up.as_mut().expect("figures").loaded_rtt = Some(0.4), Side::Here, "--limit 756M"),
+        ("long queue", |c, _| c.up.as_mut().expect("figures").loaded_rtt = Some(0.4), Side::Local, "--limit 756M"),
         (
             "busy there",
             |c, _| c.down.as_mut().expect("figures").sender = Some(ThreadShare { running: 0.2, waiting: 0.5 }),
-            Side::There,
+            Side::Remote,
             "top -b -n 1",
         ),
-        ("slow disk", |c, _| c.verdict.up = Some(slow_disk()), Side::There, "iostat -x 1 3"),
+        ("slow disk", |c, _| c.verdict.up = Some(slow_disk()), Side::Remote, "iostat -x 1 3"),
         (
             "full disk",
             |c, d| {
                 d.size = Some(1 << 40);
-                (c.there.disk.free, c.there.disk.directory) = (Some(5), "/it's".into());
+                (c.remote.disk.free, c.remote.disk.directory) = (Some(5), "/it's".into());
             },
-            Side::There,
+            Side::Remote,
             r"df -h '/it'\''s'",
         ),
-        ("slow files", |c, _| c.there.disk.small_files = Some(200), Side::There, "| downpour pipe far 'tar -xf -'"),
-        ("two versions", |c, _| c.there.version = "0.9".into(), Side::Here, "ssh far 'mkdir -p .local/bin"),
+        ("slow files", |c, _| c.remote.disk.small_files = Some(200), Side::Remote, "| downpour pipe far 'tar -xf -'"),
+        ("two versions", |c, _| c.remote.version = "0.9".into(), Side::Local, "ssh far 'mkdir -p .local/bin"),
     ];
     assert_eq!(advise(&checkup(), &Requested::default()), []);
     for (name, change, side, command) in cases {
@@ -158,7 +158,7 @@ fn advice_is_given_where_it_applies() {
 
 #[test]
 fn a_few_items_are_shown_and_the_rest_is_counted() {
-    let item = |n| Advice { side: Side::Here, why: format!("problem {n}"), command: "true".into() };
+    let item = |n| Advice { side: Side::Local, why: format!("problem {n}"), command: "true".into() };
     let all: Vec<Advice> = (0..7).map(item).collect();
     let text = lines(&all);
     assert!(

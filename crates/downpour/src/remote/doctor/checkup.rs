@@ -12,9 +12,11 @@ use super::meter::Traffic;
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// The host that runs the doctor.
-    Here,
+    #[serde(rename = "here")]
+    Local,
     /// The remote host.
-    There,
+    #[serde(rename = "there")]
+    Remote,
 }
 
 /// Whether UDP works.
@@ -93,9 +95,11 @@ pub struct Checkup {
     /// Traffic from the remote to the local host.
     pub down: Option<Traffic>,
     /// The local host.
-    pub here: Machine,
+    #[serde(rename = "here")]
+    pub local: Machine,
     /// The remote host.
-    pub there: Machine,
+    #[serde(rename = "there")]
+    pub remote: Machine,
     /// Failed measurements and their reasons.
     pub troubles: Vec<String>,
     /// The consequences for transfers.
@@ -107,8 +111,8 @@ impl Checkup {
     #[must_use]
     pub const fn machine(&self, side: Side) -> &Machine {
         match side {
-            Side::Here => &self.here,
-            Side::There => &self.there,
+            Side::Local => &self.local,
+            Side::Remote => &self.remote,
         }
     }
 }

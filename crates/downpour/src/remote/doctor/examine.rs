@@ -102,7 +102,7 @@ pub(super) fn examine(
     let ((remote, read), local) =
         (remote?, local.map_err(|_| Error::Internal("the measurement of the local host panicked"))?);
     let remote = remote.cleaned();
-    reporter.found(Finding::Machine { side: Side::There, machine: Box::new(remote.clone()) });
+    reporter.found(Finding::Machine { side: Side::Remote, machine: Box::new(remote.clone()) });
     let over_ssh = !matches!(found.udp, Some(Udp::Open { .. }));
     if over_ssh {
         write.write_all(&[FALL_BACK]).map_err(|_| Error::ConnectionLost)?;
@@ -116,7 +116,7 @@ pub(super) fn examine(
         drop((read, write));
     }
     reporter.stopped()?;
-    reporter.found(Finding::Machine { side: Side::Here, machine: Box::new(local.clone()) });
+    reporter.found(Finding::Machine { side: Side::Local, machine: Box::new(local.clone()) });
     Ok(found.checkup(doctor, over_ssh, local, remote))
 }
 
@@ -205,8 +205,8 @@ impl Network {
             min_rtt: self.min_rtt.map(|rtt| rtt.as_secs_f64()),
             up: self.up,
             down: self.down,
-            here: local,
-            there: remote,
+            local,
+            remote,
             troubles: self.troubles,
             verdict: DoctorVerdict::default(),
         };

@@ -30,8 +30,8 @@ pub(in crate::remote) fn check_report(text: &[u8]) {
             min_rtt: traffic(0, 1).and_then(|traffic| traffic.loaded_rtt),
             up: traffic(0, 1),
             down: traffic(1, 0),
-            here: there.clone(),
-            there,
+            local: there.clone(),
+            remote: there,
             troubles: Vec::new(),
             verdict: DoctorVerdict::default(),
         };

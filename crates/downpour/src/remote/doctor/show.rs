@@ -30,8 +30,8 @@ fn bytes_per_second(rate: Option<u64>) -> String {
 impl Display for Side {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Here => "local",
-            Self::There => "remote",
+            Self::Local => "local",
+            Self::Remote => "remote",
         })
     }
 }
@@ -181,7 +181,7 @@ impl Display for Checkup {
         }
         let sent = |traffic: &Option<Traffic>| bytes(traffic.as_ref().map_or(0, |traffic| traffic.bytes_sent));
         writeln!(f, "traffic {} up, {} down for these tests", sent(&self.up), sent(&self.down))?;
-        for side in [Side::Here, Side::There] {
+        for side in [Side::Local, Side::Remote] {
             let machine = self.machine(side);
             writeln!(f, "{side:<7} {machine}")?;
             writeln!(f, "  CPU   {}", machine.core)?;

@@ -80,8 +80,8 @@ fn checkup() -> Checkup {
         min_rtt: Some(0.05),
         up: Some(traffic()),
         down: Some(traffic()),
-        here: machine(),
-        there: machine(),
+        local: machine(),
+        remote: machine(),
         troubles: Vec::new(),
         verdict: DoctorVerdict::default(),
     }
@@ -149,23 +149,23 @@ fn doctor_forecast_names_bottleneck() {
     type Change = fn(&mut Checkup);
     let cases: [(&str, Change, ForecastLimit, ForecastLimit); 9] = [
         ("nothing special", |_| {}, Network, Network),
-        ("slow remote disk", |c| c.there.disk.write = Some(50_000_000), OfDisk(Side::There), Network),
-        ("slow remote source", |c| c.there.disk.read = Some(50_000_000), Network, OfDisk(Side::There)),
-        ("slow local disk", |c| c.here.disk.write = Some(99_999_999), Network, OfDisk(Side::Here)),
-        ("unknown disk", |c| c.here.disk = Disk::default(), Network, Network),
+        ("slow remote disk", |c| c.remote.disk.write = Some(50_000_000), OfDisk(Side::Remote), Network),
+        ("slow remote source", |c| c.remote.disk.read = Some(50_000_000), Network, OfDisk(Side::Remote)),
+        ("slow local disk", |c| c.local.disk.write = Some(99_999_999), Network, OfDisk(Side::Local)),
+        ("unknown disk", |c| c.local.disk = Disk::default(), Network, Network),
         (
             "full local core",
             |c| c.up.as_mut().unwrap().sender = Some(ThreadShare { running: 0.6, waiting: 0.3 }),
-            Cpu(Side::Here),
+            Cpu(Side::Local),
             Network,
         ),
         (
             "full core of the local receiver",
             |c| c.down.as_mut().unwrap().receiver = Some(ThreadShare { running: 0.95, waiting: 0.0 }),
             Network,
-            Cpu(Side::Here),
+            Cpu(Side::Local),
         ),
-        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = SendLimit::Receiver, Cpu(Side::There), Network),
+        ("slow receiver", |c| c.up.as_mut().unwrap().limited_by = SendLimit::Receiver, Cpu(Side::Remote), Network),
         ("over ssh", |c| c.over_ssh = true, Ssh, Ssh),
     ];
     for (name, change, up, down) in cases {
@@ -186,7 +186,7 @@ fn doctor_forecast_names_bottleneck() {
 fn doctor_forecast_predicts_time() {
     let near = |found: Option<f64>, expected: f64| found.is_some_and(|found| (found / expected - 1.0).abs() < 0.02);
     let mut found = checkup();
-    found.here.disk.write = Some(50_000_000);
+    found.local.disk.write = Some(50_000_000);
     let forecasts = judge(&found, false, None).forecasts;
     let sizes: Vec<(u64, u64)> = forecasts.iter().map(|forecast| (forecast.files, forecast.bytes)).collect();
     assert_eq!(sizes, [(1, 10u64.pow(9)), (1, 10u64.pow(11)), (1, 10u64.pow(12)), (100_000, 400_000_000)]);
@@ -209,7 +209,7 @@ fn doctor_text_has_bounded_lines() {
     worst.udp = closed(true);
     (worst.over_ssh, worst.up) = (true, None);
     worst.troubles = vec!["first".into(), "second".into()];
-    for side in [&mut worst.here, &mut worst.there] {
+    for side in [&mut worst.local, &mut worst.remote] {
         let socket = side.socket.as_mut().unwrap();
         (socket.receive_buffer.granted, socket.send_segments) = (1, 1);
         side.disk.small_files = Some(1);
@@ -333,7 +333,7 @@ fn doctor_open_path_measured_both_directions() {
     assert!(!checkup.over_ssh && checkup.min_rtt.is_some_and(|rtt| rtt > 0.0 && rtt < 1.0), "{checkup:?}");
     assert_sane(checkup.up.as_ref());
     assert_sane(checkup.down.as_ref());
-    for machine in [&checkup.here, &checkup.there] {
+    for machine in [&checkup.local, &checkup.remote] {
         assert_eq!(machine.version, env!("CARGO_PKG_VERSION"));
         assert!(machine.cores > 0 && machine.system.starts_with("Linux "), "{machine:?}");
         assert!(machine.socket.is_some_and(|socket| socket.receive_buffer.asked > 0), "{machine:?}");
@@ -360,7 +360,7 @@ fn doctor_udp_blocked_measures_pipes() {
         assert!(checkup.over_ssh && checkup.troubles.is_empty(), "{checkup:?}");
         assert_sane(checkup.up.as_ref());
         assert_sane(checkup.down.as_ref());
-        assert!(checkup.there.disk.write.is_some() && checkup.here.disk.write.is_some(), "{checkup:?}");
+        assert!(checkup.remote.disk.write.is_some() && checkup.local.disk.write.is_some(), "{checkup:?}");
     }
 }
 

@@ -32,7 +32,7 @@ struct Lane<'a> {
 /// Judges a checkup by its findings. `is_capped`: the profile has a fixed rate or a rate limit.
 pub(super) fn judge(checkup: &Checkup, is_capped: bool, size: Option<u64>) -> DoctorVerdict {
     let rtt = checkup.min_rtt.map_or(Duration::ZERO, |rtt| Duration::try_from_secs_f64(rtt).unwrap_or_default());
-    let (local, remote, over_ssh) = ((Side::Here, &checkup.here), (Side::There, &checkup.there), checkup.over_ssh);
+    let (local, remote, over_ssh) = ((Side::Local, &checkup.local), (Side::Remote, &checkup.remote), checkup.over_ssh);
     let measured = |traffic: &Option<Traffic>| {
         traffic.clone().filter(|traffic| traffic.goodput > 0 && traffic.rate_bits_per_second > 0)
     };

@@ -68,6 +68,6 @@ mod tests {
         assert!(!strains.on_stats(&stats));
         assert_eq!(strains.of_both().0, &HostPressure { memory: true, overflowed: 3 });
         strains.on_tick();
-        assert_eq!(strains.ticks().bound(), Some(Side::Here));
+        assert_eq!(strains.ticks().bound(), Some(Side::Local));
     }
 }
