@@ -7,7 +7,7 @@ use xtask::checks::{self, Step};
 use xtask::failure::Failure;
 use xtask::tools;
 
-use crate::{advice, ambient, circles, citations, commands, parameters, threats, unit};
+use crate::{advice, ambient, circles, citations, commands, parameters, threats, unit, words};
 
 /// The builds for targets that may differ from this machine.
 const OTHER_TARGETS: [(&str, &[&str]); 2] = [
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     ("lints", || checks::lints(tools::root())),
     ("circles of imports", circles::check),
     ("texts of the libraries", advice::check),
+    ("words", words::check),
     ("parameters", parameters::check),
     ("time, threads and chance", ambient::check),
     ("other targets", other_targets),

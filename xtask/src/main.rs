@@ -20,6 +20,7 @@ mod sources;
 mod threats;
 mod unit;
 mod vectors;
+mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -194,7 +194,7 @@ mod tests {
             ("| a | b | `erasure/src` | `erasure/tests/none.rs` |", "erasure/tests/none.rs does not exist"),
             ("| a | b | `erasure/src` | `erasure/tests::none` |", "no test none in erasure/tests"),
             ("| a | b | `erasure/src` | `erasure/src/lib.rs` |", "erasure/src/lib.rs has no test"),
-            ("| a | b | `erasure/src` | `cargo xtask none`, `erasure/tests` |", "no command `cargo xtask none`"),
+            ("| a | b | `erasure/src` | `cargo xtask none`, `erasure/tests` |", "unknown command `cargo xtask none`"),
             ("| a | b | `erasure/src` | `cargo xtask fuzz` |", "no test is named"),
             ("| a | b | `erasure/src` | by hand |", "no test is named"),
             ("| a | | `erasure/src` | `erasure/tests` |", "are words"),

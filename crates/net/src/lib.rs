@@ -25,16 +25,16 @@
 //!
 //! let client = Endpoint::bind(loopback)?;
 //! let connection = client.connect((key, server.local_address())).await?;
-//! let accepted = incoming.accept().await.ok_or("no longer listening")?;
+//! let peer = incoming.accept().await.ok_or("no longer listening")?;
 //!
 //! let mut stream = connection.open_with(1).await?;
 //! stream.write_all(b"hello").await?;
 //! stream.finish();
-//! let (mut text, mut reply) = (String::new(), accepted.accept().await?);
+//! let (mut text, mut accepted) = (String::new(), peer.accept().await?);
 //! accepted.read_to_string(&mut text).await?;
 //! assert_eq!((accepted.tag(), text.as_str()), (1, "hello"));
 //!
-//! for (reason, count) in accepted.stats().await.refused.by_reason() {
+//! for (reason, count) in peer.stats().await.refused.by_reason() {
 //!     assert_eq!(count, 0, "{reason}");
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -188,7 +188,7 @@ mod tests {
             ("1e9", "not a unit"),
             ("100Mé", "not a unit"),
             ("10iB/s", "not a unit"),
-            ("99999999999999999999T", "any line"),
+            ("99999999999999999999T", "too large"),
         ] {
             let error = rate(text).expect_err(text).to_string();
             assert!(error.contains(hint), "{text:?} gave {error:?}, without {hint:?}");

@@ -11,7 +11,7 @@ use crate::fake_ssh::FakeHost;
 use crate::program::{Program, arguments, command};
 use crate::tree;
 
-const NOBODY: &str = "no such user";
+const UNKNOWN_USER: &str = "no such user";
 
 /// Returns `~` and the name of this user, and the path from that home to `directory`.
 fn by_name(directory: &Path) -> Option<(String, PathBuf)> {
@@ -53,15 +53,15 @@ fn tilde_unknown_user_refused() {
     let source = tree::file(&local.path().join("file"), 1000);
     for path in ["~no-such-user/x", "~no-such-user", "~0/x", "~+/x", "~-/x", "~$file"] {
         let remote = format!("far:{path}");
-        far.run("cp", arguments![source, remote]).expect_line(2, NOBODY);
-        far.run("cp", arguments!["-r", remote, local.path().join("back")]).expect_line(2, NOBODY);
+        far.run("cp", arguments![source, remote]).expect_line(2, UNKNOWN_USER);
+        far.run("cp", arguments!["-r", remote, local.path().join("back")]).expect_line(2, UNKNOWN_USER);
         far.run("cp", arguments![remote, "far:outside"]).expect(2);
-        far.run("verify", arguments![source, remote]).expect_line(2, NOBODY);
+        far.run("verify", arguments![source, remote]).expect_line(2, UNKNOWN_USER);
     }
-    far.run("doctor", ["far", "~no-such-user"]).expect_line(2, NOBODY);
-    far.run("bootstrap", ["--to", "~no-such-user/x", "far"]).expect_line(1, NOBODY);
+    far.run("doctor", ["far", "~no-such-user"]).expect_line(2, UNKNOWN_USER);
+    far.run("bootstrap", ["--to", "~no-such-user/x", "far"]).expect_line(1, UNKNOWN_USER);
     far.run("bootstrap", ["--to", "~", "far"]).expect_line(1, "is a directory: name a file in it");
-    far.run("tunnel", ["-R~no-such-user/socket:localhost:80", "far"]).expect_line(1, NOBODY);
+    far.run("tunnel", ["-R~no-such-user/socket:localhost:80", "far"]).expect_line(1, UNKNOWN_USER);
     let program = env!("CARGO_BIN_EXE_downpour");
     let limited = FakeHost::with_login(&format!(r#"exec {program} remote --only "$FAR_HOME""#));
     for path in ["far:~root/x", "far:~no-such-user/x"] {
@@ -114,7 +114,7 @@ fn tilde_in_option_value_expanded() {
         arguments!["cp", "--exclude-from=~no-such-user/x", "source/one", "x"].to_vec(),
     ] {
         let stderr = run(&refused).expect(2).stderr;
-        assert!(stderr.contains(NOBODY), "{refused:?}: {stderr}");
+        assert!(stderr.contains(UNKNOWN_USER), "{refused:?}: {stderr}");
     }
     let ended = run(&arguments!["sync", "--backup-dir=~/old", "source", "copy"]);
     ended.expect_line(2, "must be a path relative to the destination");

@@ -10,7 +10,7 @@ use tempfile::tempdir;
 use crate::program::{Program, arguments, copy_program, program_with};
 
 /// A user other than root.
-const NOBODY: u32 = 65_534;
+const OTHER_USER: u32 = 65_534;
 
 /// `/proc/PID/mem` belongs to the user if the process is dumpable, and to root otherwise.
 #[test]
@@ -21,7 +21,7 @@ fn process_not_dumpable() {
     copy_program(&program);
     fs::write(&source, "bytes").expect("a file");
 
-    let user = if geteuid().is_root() { NOBODY } else { geteuid().as_raw() };
+    let user = if geteuid().is_root() { OTHER_USER } else { geteuid().as_raw() };
     let mut sending = program_with(&program, arguments!["send", "--listen", "127.0.0.1:0", source]);
     sending.uid(user);
     let mut sender = Program::start(sending);

@@ -43,8 +43,8 @@ fn profile_file_error_is_one_line() {
     for (text, words) in [
         ("limit = '5M'\n\nlimit = '6M'", "mine.toml:3: invalid profile: duplicate key"),
         ("\nlimit = \"5M", "mine.toml:2: invalid profile: "),
-        ("limit = 1979-05-27", "limit is a date"),
-        ("based-on = './c.toml'", "based-on is the name of a profile, not a file"),
+        ("limit = 1979-05-27", "limit: a date is not allowed"),
+        ("based-on = './c.toml'", "based-on needs the name of a profile, not a file"),
         ("\"congestion.gamma\" = 1", "congestion.gamma=1: auto has no key 'gamma'"),
         ("based-on = 'lt-tcp'\nblocks.least = 9\nblocks.most = 8", "blocks.least=9 must not exceed blocks.most=8"),
         (&long, "limit has a value of 500000 bytes"),

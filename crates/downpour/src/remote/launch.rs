@@ -257,7 +257,7 @@ mod tests {
             end: SOON,
         };
         let (error, notes) = fails("exec sleep 1000", patience);
-        assert_eq!(error, "host: no login in 0 s");
+        assert_eq!(error, "host: no login within 0 s");
         assert!(matches!(&notes[..], [line] if line.starts_with("\nno response from host for 0 s: ")), "{notes:?}");
         let longer = LoginTimeouts { silence: SOON * 6, ..patience };
         let (error, notes) = fails("printf Welcome; exec sleep 1000", longer);

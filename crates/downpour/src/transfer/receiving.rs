@@ -11,7 +11,7 @@ use std::sync::Arc;
 use net::{BlockDigest, Event, IncomingObject};
 
 use batches::Batches;
-use consent::{Consent, Held};
+use consent::{Consent, Deferral};
 use listing::Listing;
 
 use super::checksums::{Checksums, List};
@@ -181,9 +181,9 @@ impl Receiving {
     fn gather(&mut self, message: Message) -> Result<(), Error> {
         let is_decided = || self.target.files().is_decided();
         match self.consent.take(message, is_decided, self.session.control.held()) {
-            Held::No(message) => self.message(message),
-            Held::Enough => self.offer(),
-            Held::Yes => Ok(()),
+            Deferral::No(message) => self.message(message),
+            Deferral::Enough => self.offer(),
+            Deferral::Yes => Ok(()),
         }
     }
 

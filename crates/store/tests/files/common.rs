@@ -259,14 +259,14 @@ pub(crate) fn transfer(paths: &[PathBuf], into: &Path) -> ReceiveOutcome {
 
 /// Type and content, mode and time of an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct SnapshotEntry {
     pub(crate) content: String,
     pub(crate) mode: u32,
     pub(crate) mtime: (i64, i64),
 }
 
 /// Returns everything beneath `root`, by path; `root` itself has the empty path.
-pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, SnapshotEntry> {
     let mut found = BTreeMap::new();
     let mut todo = vec![root.to_path_buf()];
     while let Some(path) = todo.pop() {
@@ -281,7 +281,7 @@ pub(crate) fn snapshot(root: &Path) -> BTreeMap<Vec<u8>, Found> {
         };
         let key = path.strip_prefix(root).unwrap().as_os_str().as_bytes().to_vec();
         let mode = if metadata.is_symlink() { 0 } else { metadata.mode() & 0o7777 };
-        found.insert(key, Found { content, mode, mtime: (metadata.mtime(), metadata.mtime_nsec()) });
+        found.insert(key, SnapshotEntry { content, mode, mtime: (metadata.mtime(), metadata.mtime_nsec()) });
     }
     found
 }

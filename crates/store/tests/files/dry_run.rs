@@ -13,7 +13,7 @@ use downpour_store::{
 };
 use tempfile::tempdir;
 
-use crate::common::{BLOCK, Control, Found, noise, send_block, snapshot};
+use crate::common::{BLOCK, Control, SnapshotEntry, noise, send_block, snapshot};
 
 /// Number of random trees.
 const TREES: u64 = 300;
@@ -105,8 +105,8 @@ fn run(from: &Path, filter: &Filter, spec: ReceiveRequest) -> RunResult {
 }
 
 fn paths_of<'a>(
-    found: &'a BTreeMap<Vec<u8>, Found>,
-    holds: impl Fn(&Vec<u8>, &Found) -> bool + 'a,
+    found: &'a BTreeMap<Vec<u8>, SnapshotEntry>,
+    holds: impl Fn(&Vec<u8>, &SnapshotEntry) -> bool + 'a,
 ) -> impl Iterator<Item = &'a Vec<u8>> {
     found.iter().filter(move |(path, found)| holds(path, found)).map(|(path, _)| path)
 }

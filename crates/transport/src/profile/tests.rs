@@ -277,7 +277,7 @@ fn tables_lists_and_numbers_are_taken_as_they_are_meant() {
         (r#"{"congestion": {"$__toml_private_datetime": "1979-05-27"}}"#, "congestion: a date is not allowed"),
         (r#"{"symbols": [{"a": 1}]}"#, "a text, a number or a list of them for symbols"),
         (r#"{"limit": null}"#, "a text, a number or a list of them for limit"),
-        (r#"{"based-on": "./c.toml"}"#, "based-on is the name of a profile, not a file"),
+        (r#"{"based-on": "./c.toml"}"#, "based-on needs the name of a profile, not a file"),
         (&long, "limit has a value of 5000 bytes"),
         ("5", "keys and values"),
     ] {

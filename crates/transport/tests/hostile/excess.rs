@@ -56,7 +56,7 @@ fn a_peer_that_only_provokes_feedback_is_given_up() {
     rogue.connection().write_control(b"never acknowledged");
     let closed = |events: Vec<Event>| {
         events.into_iter().any(
-            |event| matches!(event, Event::Closed(ConnectionError::Violation(why)) if why.contains("acknowledges")),
+            |event| matches!(event, Event::Closed(ConnectionError::Violation(why)) if why.contains("acknowledged none")),
         )
     };
     let ended = (0..300_000).find(|_| {

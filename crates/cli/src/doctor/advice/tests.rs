@@ -162,7 +162,7 @@ fn a_few_items_are_shown_and_the_rest_is_counted() {
     let all: Vec<Advice> = (0..7).map(item).collect();
     let text = lines(&all);
     assert!(
-        text.starts_with("\nhere    problem 0; run: true\n") && text.ends_with("\n        and 2 more: see --json"),
+        text.starts_with("\nlocal   problem 0; run: true\n") && text.ends_with("\n        and 2 more: see --json"),
         "{text}"
     );
     assert_eq!((text.lines().count(), lines(&all[..5]).lines().count(), lines(&[])), (7, 6, String::new()));

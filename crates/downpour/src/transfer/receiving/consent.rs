@@ -28,7 +28,7 @@ pub(super) enum Consent {
 
 /// The result for a message.
 #[derive(Debug)]
-pub(super) enum Held {
+pub(super) enum Deferral {
     /// It waits for the consent.
     Yes,
     /// It waits too, and the messages are now enough for an offer.
@@ -45,12 +45,12 @@ impl Consent {
 
     /// Takes a message, with which `bytes` are buffered. The target `is_decided` or may still depend on later messages:
     /// a batch without entries does not decide it.
-    pub(super) fn take(&mut self, message: Message, is_decided: impl FnOnce() -> bool, bytes: usize) -> Held {
+    pub(super) fn take(&mut self, message: Message, is_decided: impl FnOnce() -> bool, bytes: usize) -> Deferral {
         match self {
-            Self::Given => Held::No(message),
+            Self::Given => Deferral::No(message),
             Self::Asked(held) => {
                 held.push(message);
-                Held::Yes
+                Deferral::Yes
             }
             Self::Gathering(held) => {
                 let is_enough = match &message {
@@ -59,7 +59,7 @@ impl Consent {
                     _ => false,
                 };
                 held.push(message);
-                if is_enough || bytes >= ENOUGH_TO_ASK { Held::Enough } else { Held::Yes }
+                if is_enough || bytes >= ENOUGH_TO_ASK { Deferral::Enough } else { Deferral::Yes }
             }
         }
     }
@@ -130,25 +130,25 @@ mod tests {
     fn consent_offer_shows_buffered_names_once() {
         let mut consent = Consent::new();
         assert!(consent.give().is_none() && !consent.is_given());
-        assert!(matches!(consent.take(part(false, &["a", "a/b"]), || true, 10), Held::Yes));
-        assert!(matches!(consent.take(Message::Scanned, || true, 10), Held::Yes));
-        assert!(matches!(consent.take(part(true, &["c"]), || true, 10), Held::Enough));
+        assert!(matches!(consent.take(part(false, &["a", "a/b"]), || true, 10), Deferral::Yes));
+        assert!(matches!(consent.take(Message::Scanned, || true, 10), Deferral::Yes));
+        assert!(matches!(consent.take(part(true, &["c"]), || true, 10), Deferral::Enough));
         let offer = consent.ask((Some(1), None), PathBuf::from("into")).unwrap();
         assert_eq!((offer.names, offer.entries, offer.bytes), (vec![b"a".to_vec(), b"c".to_vec()], 3, u64::MAX));
         assert!(offer.is_all && consent.ask((None, None), PathBuf::new()).is_none());
-        assert!(matches!(consent.take(Message::Accepted, || true, 10), Held::Yes));
+        assert!(matches!(consent.take(Message::Accepted, || true, 10), Deferral::Yes));
         assert_eq!(consent.give().map(|held| held.len()), Some(4));
         assert!(consent.is_given() && consent.give().is_none());
-        assert!(matches!(consent.take(Message::Accepted, || true, 10), Held::No(Message::Accepted)));
+        assert!(matches!(consent.take(Message::Accepted, || true, 10), Deferral::No(Message::Accepted)));
     }
 
     #[test]
     fn consent_endless_list_offered() {
         let mut consent = Consent::new();
-        assert!(matches!(consent.take(part(false, &["a"]), || true, ENOUGH_TO_ASK), Held::Enough));
+        assert!(matches!(consent.take(part(false, &["a"]), || true, ENOUGH_TO_ASK), Deferral::Enough));
         let mut undecided = Consent::new();
         let taken = (0..BATCHES_TO_ASK).map(|_| undecided.take(part(true, &[]), || false, 0)).collect::<Vec<_>>();
         let (last, others) = taken.split_last().unwrap();
-        assert!(matches!(last, Held::Enough) && others.iter().all(|taken| matches!(taken, Held::Yes)));
+        assert!(matches!(last, Deferral::Enough) && others.iter().all(|taken| matches!(taken, Deferral::Yes)));
     }
 }
