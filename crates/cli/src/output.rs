@@ -229,7 +229,7 @@ impl Output {
         if self.shown.json {
             json::print(&JsonRecord::Attempt { message, exit_code: code as u8 });
         }
-        self.showing.above(|| err(format_args!("downpour: {message}")));
+        self.showing.above(|| warn(message));
     }
 
     /// Removes the progress line until there is progress again.

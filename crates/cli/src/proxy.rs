@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::args::Args;
 use crate::exit::{Code, Failure};
 use crate::interrupt::SignalHandlers;
-use crate::print::{self, err};
+use crate::print;
 use crate::{announce, background, escape, options, taken};
 
 /// Time to report the end to the peer.
@@ -137,7 +137,7 @@ fn print_event(event: TunnelEvent, is_quiet: bool) {
     match event {
         TunnelEvent::Note(line) if !is_quiet => print::note(&line),
         TunnelEvent::Connection(_, ConnectionEvent::Refused { why }) => {
-            err(format_args!("downpour: connection failed: {}", escape::text(&why)));
+            print::warn(format_args!("connection failed: {}", escape::text(&why)));
         }
         _ => {}
     }

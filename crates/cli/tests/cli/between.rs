@@ -67,9 +67,9 @@ fn direct_login_failure_relays_data() {
 fn relay_failures_keep_exit_codes() {
     let far = FakeHost::new();
     let source = tree::directory(&far.remote("tree"));
-    far.run("cp", arguments!["-3", "a:missing", "b:copy"]).expect_line(3, "on a: missing");
+    far.run("cp", arguments!["-3", "a:missing", "b:copy"]).expect_line(3, "a: missing");
     far.run("cp", arguments!["-3", "a:tree/one", "b:no/such/directory"])
-        .expect_line(1, "on b: no does not exist; create it first; cp and sync do so with --mkpath");
+        .expect_line(1, "b: no does not exist; create it first; cp and sync do so with --mkpath");
     fs::write(far.remote("file"), "a file").expect("a file");
     far.run("cp", arguments!["-3r", "a:tree/", "b:file"]).expect_line(1, "on b: file");
     assert_eq!(fs::read(far.remote("file")).expect("a file"), b"a file");

@@ -111,9 +111,9 @@ fn recv_disk_full_exit_code() {
     let received = Program::start(command).end().expect(7).stderr;
     let lines: Vec<&str> = received.lines().filter(|line| line.starts_with("downpour: ")).collect();
     let [warning, error] = lines[..] else { panic!("{received}") };
-    assert!(warning.contains("warning: more is coming than there is room for"), "{warning}");
+    assert!(warning.contains("warning: not enough free space at the destination"), "{warning}");
     assert!(error.starts_with("downpour: disk full while writing ") && error.contains("free disk space"), "{error}");
-    sender.wait_for_words("more is coming than there is room for");
+    sender.wait_for_words("not enough free space at the destination");
     sender.wait_for_words("error from the receiver: disk full");
 }
 

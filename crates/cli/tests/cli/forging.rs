@@ -99,7 +99,7 @@ fn remote_error_message_escaped() {
         assert_harmless(&ended.stdout);
         assert!(ended.stderr.contains("1 file, verified"), "{name} says why: {}", ended.stderr);
         for line in ended.stderr.lines() {
-            let is_named = line.contains("on far: ");
+            let is_named = line.contains("far: ");
             assert!(!line.contains("verified") || is_named, "{name}: {line}");
         }
     }

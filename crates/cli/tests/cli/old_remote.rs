@@ -68,6 +68,6 @@ fn old_remote_unreadable_answer_explained() {
     let local = tempdir().expect("a directory");
     let source = tree::file(&local.path().join("file"), 10);
     let ended = far.run("cp", arguments![source, "far:"]);
-    let ended = ended.expect_line(1, "speaks no version of the protocol known here; update the older program");
+    let ended = ended.expect_line(1, "no common protocol version; update the older program");
     assert!(!ended.stderr.contains("ticket"), "{}", ended.stderr);
 }

@@ -229,7 +229,8 @@ impl Ended {
     #[track_caller]
     pub(crate) fn expect_line(self, code: i32, words: &str) -> Self {
         let ended = self.expect(code);
-        let errors: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("downpour: ")).collect();
+        let is_error = |line: &&str| line.starts_with("downpour: ") && !line.starts_with("downpour: warning: ");
+        let errors: Vec<&str> = ended.stderr.lines().filter(is_error).collect();
         assert!(matches!(errors[..], [line] if line.contains(words)), "not one line with {words:?}:\n{}", ended.stderr);
         ended
     }

@@ -70,7 +70,7 @@ const EXAMPLES: &[(&str, Example)] = &[
         "downpour demo --size 5MB --link rate=20M,delay=300ms,loss=2%",
         Run(|machines, line| {
             let shown = machines.run(line, "").stdout;
-            assert!(shown.contains("the floor") && shown.contains("TCP, simulated"), "{shown}");
+            assert!(shown.contains("floor") && shown.contains("TCP, simulated"), "{shown}");
         }),
     ),
     ("downpour doctor --rate 18M far", Run(Machines::diagnose)),

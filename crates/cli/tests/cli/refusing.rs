@@ -105,7 +105,7 @@ fn arguments_invalid_exit_2_with_hint() {
         (&["send", ".", "--rate", "12MB"], "12MB/s"),
         (&["send", ".", "--listen", "nonsense"], "192.0.2.1:4000"),
         (&["recv", "--connect-timeout", "never"], "is not a time"),
-        (&["demo", "--link", "rate=100M,speed=3"], "the keys are"),
+        (&["demo", "--link", "rate=100M,speed=3"], "one of rate, "),
         (&["demo", "--link", "delay=1ms"], "--rate"),
         (&["fetch"], "fetch"),
     ] {

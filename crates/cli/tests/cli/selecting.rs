@@ -107,7 +107,7 @@ fn chmod_changes_modes_at_target() {
     let again = far.run("sync", arguments!["-n", "--chmod=D711,F640", source.join(""), "far:copy"]).expect(0);
     assert_eq!(again.stdout, "");
     let refused = downpour(arguments!["sync", "--chmod=u+q", source, copy]).end().expect(2);
-    assert!(refused.stderr.contains("write one such as D755,F644"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("use a form such as D755,F644"), "{}", refused.stderr);
     fs::set_permissions(copy.join("one"), fs::Permissions::from_mode(0o604)).expect("a mode");
     let when = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     fs::File::open(&source).and_then(|top| top.set_modified(when)).expect("a time");

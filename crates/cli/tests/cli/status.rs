@@ -197,7 +197,7 @@ fn status_shows_pipes_and_tunnels() {
     let mut tunnel = Program::start(far.command("tunnel", ["--via=ssh", "-L", "0:localhost:9", "far"]));
     tunnel.wait_for_words("The tunnel to far is open");
     tunnel.signal(Signal::USR1);
-    tunnel.wait_for_words("0 connections open, 0 since the beginning");
+    tunnel.wait_for_words("0 connections open, 0 in total");
     let mut status = crate::program::command(["status", "--json"]);
     let lines = json(
         &Program::start({

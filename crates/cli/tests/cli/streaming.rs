@@ -93,7 +93,7 @@ fn stream_into_directory_gets_its_name() {
     // An existing file is kept, unless `--existing replace` is set.
     let sending = scene.send_bytes("backup.tar", b"other");
     scene.recv(arguments!["--yes", "--into", into]).end().expect_line(1, "backup.tar exists and is not replaced");
-    sending.end().expect_line(1, "already exists");
+    sending.end().expect_line(1, "exists and is not replaced");
     assert!(fs::read(into.join("backup.tar")).expect("a file") == bytes);
     let sending = scene.send_bytes("backup.tar", b"other");
     scene.recv(arguments!["--yes", "--existing", "replace", "--into", into]).end().expect(0);

@@ -181,7 +181,7 @@ fn path_too_long_skipped_and_named() {
     for command in [&["cp", "-r"][..], &["sync", "--delete"]] {
         let all = command.iter().map(Into::into).chain([source.clone(), copy.clone()].map(Into::into));
         let ended = downpour(all.collect::<Vec<std::ffi::OsString>>()).end().expect(23);
-        let notices: Vec<_> = ended.stderr.lines().filter(|line| line.contains("too long a name")).collect();
+        let notices: Vec<_> = ended.stderr.lines().filter(|line| line.contains("a name that is too long")).collect();
         assert_eq!(notices.len(), 1, "{}", ended.stderr);
         assert!(notices[0].contains("photos/.../ddd") && notices[0].len() < 1000, "{}", notices[0]);
         let at = if command[0] == "sync" { copy.join("photos") } else { copy.clone() };
@@ -204,7 +204,7 @@ fn safe_links_skipped_with_notice() {
     for target in [copy.clone().into_os_string(), "far:copy".into()] {
         let ended = far.run("cp", arguments!["-r", "--safe-links", source, target]).expect(0);
         let notices: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("skipped: ")).collect();
-        assert_eq!(notices, ["skipped: photos/out is a link that points out of the copied tree"]);
+        assert_eq!(notices, ["skipped: photos/out is a symbolic link that points out of the copied tree"]);
         assert!(ended.stderr.lines().last().is_some_and(|line| line.contains("verified")), "{}", ended.stderr);
     }
     for copy in [copy, far.remote("copy")] {

@@ -198,7 +198,7 @@ fn tunnel_port_in_use_exit_1() {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let (far, forward) = (FakeHost::new(), format!("{port}:localhost:80"));
-    for (option, on) in [("-L", ""), ("-R", "on far: ")] {
+    for (option, on) in [("-L", ""), ("-R", "far: ")] {
         let ended = far.run("tunnel", [option, &forward, "far"]);
         assert_eq!(ended.status.code(), Some(1), "{}", ended.stderr);
         let words = format!("{on}cannot listen on localhost:{port}: Address already in use");

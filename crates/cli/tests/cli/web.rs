@@ -74,7 +74,7 @@ fn web_private_trace_removed() {
     let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
     assert!(ended.stderr.contains("charts of this transfer: http://127.0.0.1:1/5ecret/#live"), "{}", ended.stderr);
-    let noted = fs::read_to_string(installation.path("told")).expect("it was started");
+    let noted = fs::read_to_string(installation.path("arguments")).expect("it was started");
     let trace = noted.trim().strip_prefix("web --until-eof --open --follow ").expect("what it is told");
     assert!(Path::new(trace).starts_with(installation.path("tmp")), "{trace}");
     assert_eq!(fs::read(installation.path("target")).expect("a copy"), fs::read(&installation.source).expect("a file"));
@@ -108,7 +108,7 @@ fn web_waits_for_lab_to_end() {
     let installation = Installation::new(Some(slow));
     let ended = Program::start(installation.copy(&[])).end();
     assert!(ended.status.success(), "{}", ended.stderr);
-    assert!(ended.stderr.contains("waiting for downpour-lab, which ends the runs"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("waiting for downpour-lab, which stops the runs"), "{}", ended.stderr);
     assert!(installation.path("ended").exists() && !installation.is_left());
 }
 
@@ -117,5 +117,5 @@ fn web_refused_between_remote_hosts() {
     let installation = Installation::new(Some(LAB));
     let command = program_with(&installation.path("downpour"), arguments!["sync", "--web", "a:x", "b:y"]);
     Program::start(command).end().expect_line(2, "--web does not work between two remote hosts");
-    assert!(!installation.path("told").exists());
+    assert!(!installation.path("arguments").exists());
 }
