@@ -3,13 +3,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use transport::ConnectOptions;
 
 use crate::connection::Connection;
-use crate::endpoint::Endpoint;
 use crate::error::NetError;
-use crate::messages::{Event, EventHandler};
+use crate::messages::{Event, EventHandler, Message, MessageSender};
+use crate::shared::Shared;
 
 /// A peer to connect to: the key that both sides hold, the addresses at which the peer may listen, and how to connect.
 ///
@@ -48,11 +49,11 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// A connection that has not begun, from [`Endpoint::connect`]. It begins when it is awaited, or by
+/// A connection that has not begun, from [`Endpoint::connect`](crate::Endpoint::connect). It begins when it is awaited, or by
 /// [`Connecting::start`].
 #[must_use = "a connection begins when this is awaited, or by `start`"]
 pub struct Connecting<'a> {
-    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) sender: &'a MessageSender,
     pub(crate) peer: Peer,
     pub(crate) events: EventHandler,
 }
@@ -68,7 +69,11 @@ impl<'a> Connecting<'a> {
     /// soon as the peer has. [`Connection::established`] waits for the peer.
     #[must_use]
     pub fn start(self) -> Connection {
-        self.endpoint.begin(self.peer, self.events)
+        let (controls, shared) = (self.sender.new_controls(), Arc::<Shared>::default());
+        let connection = Connection::new(controls.clone(), Arc::clone(&shared));
+        let Self { sender, peer: Peer { key, options }, events } = self;
+        sender.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
+        connection
     }
 }
 

@@ -21,7 +21,6 @@ use crate::driver::{self, EngineClock};
 use crate::error::NetError;
 use crate::messages::{Event, EventHandler, Message, MessageSender, NOT_ACCEPTED};
 use crate::options::EndpointOptions;
-use crate::shared::Shared;
 use crate::socket_info::{SocketInfo, ThreadClock};
 use crate::stats::RejectedDatagrams;
 
@@ -121,14 +120,7 @@ impl Endpoint {
     /// Connects to a peer, such as `(key, address)`: `connect(peer).await` waits for it, and
     /// [`Connecting::start`] returns a connection that can be used at once.
     pub fn connect(&self, peer: impl Into<Peer>) -> Connecting<'_> {
-        Connecting { endpoint: self, peer: peer.into(), events: Box::new(drop) }
-    }
-
-    pub(crate) fn begin(&self, Peer { key, options }: Peer, events: EventHandler) -> Connection {
-        let (controls, shared) = (self.handle.sender.new_controls(), Arc::<Shared>::default());
-        let connection = Connection::new(controls.clone(), Arc::clone(&shared));
-        self.handle.sender.push(Message::Connect { controls, shared, key, options: Box::new(options), events });
-        connection
+        Connecting { sender: &self.handle.sender, peer: peer.into(), events: Box::new(drop) }
     }
 
     /// Answers peers that show `key` until `expires`. An endpoint has one key at a time: it no longer answers peers

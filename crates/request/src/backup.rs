@@ -22,13 +22,13 @@ pub struct Backup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BackupError {
     /// The directory is not beneath the target.
-    #[error("--backup-dir must be a relative path inside the destination, without ..")]
+    #[error("the backup directory must be a relative path inside the destination, without ..")]
     Directory(NameError),
     /// The suffix contains a slash or NUL byte, or is too long.
-    #[error("--suffix must be part of a file name, without slashes")]
+    #[error("the suffix must be part of a file name, without slashes")]
     Suffix,
     /// The suffix is empty and there is no directory.
-    #[error("empty --suffix needs --backup-dir: backup and original would have one name")]
+    #[error("an empty suffix needs a backup directory: backup and original would have one name")]
     Nowhere,
 }
 

@@ -262,7 +262,7 @@ impl ReceiveRequest {
     ///
     /// - Several items go into the target, and so does anything if the target is written like a directory (`a/`, `.`).
     /// - A single item goes into a target that is a directory, as with `cp`, unless an earlier, interrupted run of the
-    /// same   transfer created that directory as the item itself: then the run continues in it.
+    ///   same transfer created that directory as the item itself: then the run continues in it.
     /// - It takes the target's name otherwise, unless [`RequestedItems::directory_if`] keeps its own.
     #[must_use]
     pub fn destination(&self, evidence: &TargetFacts<'_>) -> Option<TargetPath> {

@@ -99,7 +99,7 @@ impl SourceItem {
             _ if self.is_contents() => return Err(unusable("not a directory")),
             FileType::RegularFile => {}
             FileType::Symlink if links == LinkPolicy::Skip => {
-                return Err(unusable("symbolic link, and --links skip is set"));
+                return Err(unusable("symbolic link, and links are skipped"));
             }
             FileType::Symlink => {}
             _ if specials => {}
@@ -204,7 +204,7 @@ impl Roots {
             if let Some(target) = target.as_ref().filter(|_| options.remove_sources)
                 && !target.path.is_dir()
             {
-                let reason = "--remove-source-files does not follow symbolic links; name the file itself".to_owned();
+                let reason = "sources cannot be removed through symbolic links; name the file itself".to_owned();
                 return Err(FilesError::SourceUnusable { path: root.path, reason });
             }
             made.followed += u64::from(target.is_some());
@@ -296,8 +296,8 @@ impl Roots {
         };
         match self.items.as_slice() {
             [item] if item.is_directory => Ok(item),
-            [item] => Err(unusable(item, "--files-from needs a directory as SRC")),
-            [_, second, ..] => Err(unusable(second, "--files-from needs a single directory as SRC")),
+            [item] => Err(unusable(item, "a list of names needs a directory as source")),
+            [_, second, ..] => Err(unusable(second, "a list of names needs a single directory as source")),
             [] => Err(FilesError::SourceAbsent { path: PathBuf::new() }),
         }
     }

@@ -50,9 +50,9 @@ fn backup_options_invalid_exit_2() {
     let local = tempdir().expect("a directory");
     let (file, copy) = (tree::file(&local.path().join("file"), 1), tree::file(&local.path().join("copy"), 2));
     for (options, expected) in [
-        (&["--backup-dir", "/var/backups"][..], "--backup-dir must be a relative path inside the destination"),
-        (&["--backup-dir=../old"], "--backup-dir must be a relative path inside the destination"),
-        (&["--backup", "--suffix="], "empty --suffix needs --backup-dir"),
+        (&["--backup-dir", "/var/backups"][..], "the backup directory must be a relative path inside the destination"),
+        (&["--backup-dir=../old"], "the backup directory must be a relative path inside the destination"),
+        (&["--backup", "--suffix="], "an empty suffix needs a backup directory"),
         (&["-b", "--suffix", "a/b"], "without slashes"),
         (&["--suffix", ".old"], "use it with --backup or --backup-dir"),
     ] {

@@ -69,6 +69,6 @@ fn remove_source_files_keeps_identical_target() {
     symlink(source.join("one"), &link).expect("a link");
     downpour(arguments!["cp", "--remove-source-files", &link, far.remote("copy")])
         .end()
-        .expect_line(3, "--remove-source-files does not follow symbolic links; name the file itself");
+        .expect_line(3, "sources cannot be removed through symbolic links; name the file itself");
     assert_eq!(tree::files(&source), before);
 }

@@ -17,10 +17,10 @@ fn old_remote_unsupported_options_refused() {
     fs::write(far.remote("photos/old"), "old").expect("a file");
     let before = tree::names(&far.home());
     for (options, expected) in [
-        (&["--safe-links"][..], "it does not support --safe-links; update it, or omit --safe-links"),
+        (&["--safe-links"][..], "it does not skip unsafe links; update it, or omit --safe-links"),
         (
             &["--delete", "--force-empty", "--max-delete", "9"],
-            "it does not support --max-delete; update it, or omit --max-delete",
+            "it does not limit deletions; update it, or omit --max-delete",
         ),
         (&["--delete"], "deletes everything if the source is empty; update it, or use --force-empty"),
         (&["-a"], "it does not support owners, groups, ACLs"),
@@ -33,11 +33,8 @@ fn old_remote_unsupported_options_refused() {
             &["--link-dest=../x"],
             "it does not support all options of this copy; update it, or omit the options that it lacks",
         ),
-        (&["-b"], "it does not support --backup; update it, or omit -b and --backup-dir"),
-        (
-            &["-n", "--remove-source-files"],
-            "it does not support --remove-source-files; update it, or omit --remove-source-files",
-        ),
+        (&["-b"], "it does not keep backups; update it, or omit -b and --backup-dir"),
+        (&["-n", "--remove-source-files"], "it does not remove sources; update it, or omit --remove-source-files"),
     ] {
         let ended = far.run("sync", options.iter().map(AsRef::as_ref).chain(arguments![source, "far:"]));
         ended.expect_line(1, expected);
@@ -51,9 +48,9 @@ fn old_remote_unsupported_options_refused() {
     // As the sender, too.
     let target = local.path().join("target");
     for (option, expected) in [
-        ("-x", "it does not support -x"),
+        ("-x", "it does not stay on one file system"),
         ("-A", "it does not support owners, groups, ACLs"),
-        ("--remove-source-files", "it does not support --remove-source-files"),
+        ("--remove-source-files", "it does not remove sources"),
     ] {
         let ended = far.run("sync", arguments![option, "far:photos/", &target]);
         ended.expect_line(1, expected);

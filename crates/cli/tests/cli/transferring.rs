@@ -43,7 +43,7 @@ fn send_connects_with_ticket_file() {
     tree::assert_same(&first, &into.join("first"));
     tree::assert_same(&second, &into.join("second"));
     assert!(sent.stderr.contains("100 Mbit/s = 12.5 MB/s"), "{}", sent.stderr);
-    assert!(sent.stderr.contains("% of --rate"), "{}", sent.stderr);
+    assert!(sent.stderr.contains("% of the fixed rate"), "{}", sent.stderr);
 }
 
 #[test]

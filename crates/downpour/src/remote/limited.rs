@@ -44,7 +44,7 @@ pub enum Limited {
     #[error("cannot remove a source through a symbolic link")]
     NoRemovingBehindLinks,
     /// Measuring a disk.
-    #[error("`doctor` is not allowed (--read-only): it writes a test file")]
+    #[error("testing the disk is not allowed: it writes a file")]
     NoTrial,
     /// Attributes that root alone can set.
     #[error("setting owners, attributes or special files as root is not allowed")]

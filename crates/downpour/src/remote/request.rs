@@ -174,9 +174,7 @@ impl Request {
         input.read_exact(&mut length).map_err(failed)?;
         let length = u32::from_be_bytes(length);
         if length > Bounds::OF_USER.length {
-            return Err(Error::Ssh(
-                "no request on stdin: `downpour remote` is started by downpour, not by hand".into(),
-            ));
+            return Err(Error::Ssh("no request on stdin: this command is started by downpour, not by hand".into()));
         }
         bounds.check_length(length.into())?;
         let mut text = Vec::new();

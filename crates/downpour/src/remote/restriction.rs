@@ -68,14 +68,14 @@ impl Restriction {
     pub(crate) const fn lack(self) -> &'static str {
         match self {
             Self::EmptySource => "it deletes everything if the source is empty",
-            Self::MaxDelete => "it does not support --max-delete",
-            Self::SafeLinks => "it does not support --safe-links",
-            Self::OneFileSystem => "it does not support -x",
+            Self::MaxDelete => "it does not limit deletions",
+            Self::SafeLinks => "it does not skip unsafe links",
+            Self::OneFileSystem => "it does not stay on one file system",
             Self::Permitted => "it does not check the names from another host",
-            Self::RemoveSources => "it does not support --remove-source-files",
+            Self::RemoveSources => "it does not remove sources",
             Self::Homes => "it does not support ~user",
             Self::Later => "it does not support all options of this copy",
-            Self::Backup => "it does not support --backup",
+            Self::Backup => "it does not keep backups",
             Self::Preserve => "it does not support owners, groups, ACLs, extended attributes and special files",
         }
     }

@@ -185,12 +185,12 @@ impl Overload {
                 *self = Self::Named;
                 let (fixed, carried) = (rate(fixed), rate(state.rate));
                 Some(format!(
-                    "path carries only {carried} of --rate {fixed}: the excess is lost, also for other traffic"
+                    "path carries only {carried} of the fixed rate {fixed}: the excess is lost, also for other traffic"
                 ))
             }
             Self::None | Self::Named if !is_fixed => {
                 *self = Self::GivenUp;
-                Some("--rate abandoned: congestion control sets the rate now".to_owned())
+                Some("fixed rate abandoned: congestion control sets the rate now".to_owned())
             }
             _ => None,
         }

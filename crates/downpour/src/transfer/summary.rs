@@ -223,11 +223,11 @@ impl fmt::Display for Summary {
             write!(f, ", {} removed from the source", self.names.removed)?;
         }
         if let Some(share) = self.connection.path_share {
-            write!(f, ", {:.0} % of --rate", share * 100.0)?;
+            write!(f, ", {:.0} % of the fixed rate", share * 100.0)?;
         }
         match self.connection.memory_bound {
-            Some(Side::Local) => f.write_str(", limited by --max-memory on the local host")?,
-            Some(Side::Remote) => f.write_str(", limited by --max-memory on the remote host")?,
+            Some(Side::Local) => f.write_str(", limited by the memory limit of the local host")?,
+            Some(Side::Remote) => f.write_str(", limited by the memory limit of the remote host")?,
             None => {}
         }
         match self.bytes.present {
@@ -427,7 +427,7 @@ mod tests {
         (summary.failures.count, summary.bytes.present) = (1, 1_000_000);
         assert_eq!(
             summary.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, 82 % of --rate, 1.0 MB already present; 1 name failed"
+            "31 files, 4.2 GB, 39 s, verified, 82 % of the fixed rate, 1.0 MB already present; 1 name failed"
         );
         summary.connection.path_share = None;
         let trusted = Summary { bytes: ByteCounts { unverified: 2_000_000, ..summary.bytes }, ..summary.clone() };
@@ -439,7 +439,7 @@ mod tests {
         bound.connection.memory_bound = Some(Side::Remote);
         assert_eq!(
             bound.to_string(),
-            "31 files, 4.2 GB, 39 s, verified, limited by --max-memory on the remote host, 1.0 MB already present"
+            "31 files, 4.2 GB, 39 s, verified, limited by the memory limit of the remote host, 1.0 MB already present"
         );
         let none = Summary { names: NameCounts::default(), bytes: bytes(0, 0), ..summary.clone() };
         assert_eq!(none.to_string(), "0 files, 0 B, 39 s; 1 name failed");

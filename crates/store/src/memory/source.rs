@@ -269,7 +269,7 @@ fn named(disk: &mut Disk, roots: Vec<SourceItem>, options: &Options) -> Result<F
             return Err(FilesError::NotRecursive { path });
         }
         if options.skips_links && matches!(seen.node.content, Content::Symlink(_)) {
-            return Err(unusable(path, "symbolic link, and --links skip is set"));
+            return Err(unusable(path, "symbolic link, and links are skipped"));
         }
         names.push(name.clone());
         if let Some(first) = items.insert(name.clone(), place) {

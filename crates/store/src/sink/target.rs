@@ -498,7 +498,7 @@ fn open_directory(into: &Path) -> Result<Option<OwnedFd>, FilesError> {
 /// [`FilesError::TargetOutside`] for a tree outside of [`ReceiveRequest::within`]; a tree that cannot be opened.
 pub(super) fn open_references(into: &Path, spec: &ReceiveRequest) -> Result<Vec<DirectorySandbox>, FilesError> {
     if spec.link_dest.len() > MOST_REFERENCES {
-        let why = format!("at most {MOST_REFERENCES} other trees are supported (--link-dest)");
+        let why = format!("at most {MOST_REFERENCES} other trees to link to are supported");
         return Err(FilesError::system(into, io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
     let mut references = Vec::new();

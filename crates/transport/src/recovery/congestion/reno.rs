@@ -43,7 +43,7 @@ impl Settings for RenoConfig {
         field!("beta", beta, Number(0.1, 0.95)),
         field!("inflation", inflation, IntegerRange(0, 100)),
         field!("signal", signal, Itself("loss or ecn")),
-        field!("limit", limit, Itself("none, a number of packets, or told: and a rate")),
+        field!("limit", limit, Itself("none, a number of packets, or told:RATE")),
     ];
 }
 
