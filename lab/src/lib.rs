@@ -4,8 +4,8 @@
 //!   them in real time, [`emulated`] combines both, and [`verdict`] states whether a run agrees with the model.
 //!   [`link`] is its command.
 //! - Comparisons: [`plan`] describes the measurement, [`peers`] transfer files between hosts with the programs under
-//! test or write over the connections that these carry, [`runner`] runs them, [`results`] stores the records,
-//! [`picture`] and [`report`] show them. [`commands`] are the program's commands about plans.
+//!   test or write over the connections that these carry, [`runner`] runs them, [`results`] stores the records,
+//!   [`picture`] and [`report`] show them. [`commands`] are the program's commands about plans.
 //! - Other kinds of plan: [`codes`] times erasure codes, without any link; [`simulated`] runs flows in the simulator.
 //!
 //! [`main`] is the whole program `downpour-lab`.

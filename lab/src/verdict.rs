@@ -7,10 +7,10 @@
 //!
 //! and if
 //! - over fast cables, which have no stamps, 99 % of the packets waited at most that 0.5 ms or 2 % before they were
-//! seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue that was never full
-//! (the round trip is that of the nearest pair),
+//!   seen, and none longer than 2 ms, or 5 %: packets that seem to arrive at once overflow a queue that was never full
+//!   (the round trip is that of the nearest pair),
 //! - no packet was lost except those that the model drops: none in a full ring, none on a cable, none refused by the
-//! kernel,
+//!   kernel,
 //! - all had usable stamps, and a destination.
 
 use std::fmt;

@@ -278,9 +278,7 @@ impl SimPlan {
                 .flat_map(|point| &point.scenarios)
                 .flat_map(|at| flows.iter().map(|&flow| &at.flows[flow]));
             if let Some(FlowText { name, .. }) = shown.into_iter().find(|flow| flow.size.is_none()) {
-                return Err(format!(
-                    "harm needs flows with a size: add one to {name}, or select flows = [...] without it"
-                ));
+                return Err(format!("harm needs flows with a size: give {name} one, or select other flows"));
             }
         }
         let picture = SimPicture {

@@ -262,11 +262,7 @@ mod tests {
             ("y = \"harm\"", "y = \"share\"", "against needs y = \"harm\""),
             ("y = \"harm\"", "y = \"overhead\"", "y is not available for real programs"),
             ("y = \"harm\"", "y = \"loss-estimate\"", "y is not available for real programs"),
-            (
-                "flows = [\"cubic\"]",
-                "",
-                "harm needs flows with a size: add one to ours, or select flows = [...] without it",
-            ),
+            ("flows = [\"cubic\"]", "", "harm needs flows with a size: give ours one, or select other flows"),
             ("against = \"tcp\"", "", "harm is relative to a series: add against"),
             (
                 "[[series]]",

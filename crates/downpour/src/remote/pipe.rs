@@ -225,7 +225,7 @@ impl Piped<'_> {
 
     /// Sends standard input over UDP.
     fn over_udp(&mut self) -> Result<ExitStatus, Error> {
-        let endpoint = Endpoint::builder().options(self.pipe.reach.engine.endpoint).bind(&Bind::default())?;
+        let endpoint = Endpoint::builder().options(self.pipe.reach.engine.endpoint).bind(Bind::default())?;
         let sender = self.sender.clone();
         // Fails if the pipe has ended.
         let events = Box::new(move |event| drop(sender.send(Input::Network(event))));

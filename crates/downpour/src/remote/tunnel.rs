@@ -91,7 +91,7 @@ impl Tunnel {
     /// connection.
     async fn connect(&self, remote: &mut Remote, notes: &Notes) -> Result<(Connection, Endpoint), Error> {
         if self.reach.path.via != CarrierChoice::Ssh {
-            let endpoint = Endpoint::builder().options(self.reach.engine.endpoint).bind(&Bind::default())?;
+            let endpoint = Endpoint::builder().options(self.reach.engine.endpoint).bind(Bind::default())?;
             let connection = self.connect_over(&endpoint, remote);
             match connection.established().await {
                 Ok(()) => return Ok((connection, endpoint)),

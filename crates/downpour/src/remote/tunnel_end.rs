@@ -85,7 +85,7 @@ fn prepare(request: &Request, places: &[ForwardAddress]) -> Result<(Vec<Listener
     let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
     let is_udp = request.via != CarrierChoice::Ssh;
     let endpoint =
-        is_udp.then(|| Endpoint::builder().options(request.engine().endpoint).bind(&request.bind())).transpose()?;
+        is_udp.then(|| Endpoint::builder().options(request.engine().endpoint).bind(request.bind())).transpose()?;
     let ticket = ticket(endpoint.as_ref(), Role::Receiver)?;
     Ok((listeners, endpoint, ticket))
 }

@@ -45,7 +45,7 @@ impl StreamFetch {
             return Err(TicketError::OtherUse(ticket.listener).into());
         }
         ticket.check_expiry(runtime::system_time())?;
-        let endpoint = Endpoint::builder().options(options.endpoint).bind(&Bind::default())?;
+        let endpoint = Endpoint::builder().options(options.endpoint).bind(Bind::default())?;
         let asked = ConnectOptions::new(ticket.addresses.clone())
             .profile(options.profile)
             .application(handshake::STREAM)

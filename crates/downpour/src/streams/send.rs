@@ -44,7 +44,7 @@ impl StreamOffer {
         options: EngineOptions,
     ) -> Result<Self, Error> {
         let endpoint =
-            Endpoint::builder().options(options.endpoint).bind(&bind.map_or_else(Bind::default, Bind::Address))?;
+            Endpoint::builder().options(options.endpoint).bind(bind.map_or_else(Bind::default, Bind::Address))?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };

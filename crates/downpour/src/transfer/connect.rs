@@ -219,7 +219,7 @@ impl Connecting {
                     let endpoint = Endpoint::builder()
                         .options(config.options.engine.endpoint)
                         .until_end(self.events.clone())
-                        .bind(&Bind::default())?;
+                        .bind(Bind::default())?;
                     if let Some(life) = life {
                         watch_life(life, &mailbox, Arc::clone(&over))?;
                     }

@@ -43,7 +43,7 @@ pub async fn connect(
     ticket.check_expiry(runtime::system_time())?;
     // The peer has no request to listen.
     let near = LocalEnd::listen(Forwarding { remote: Vec::new(), ..forwarding }, on_event)?;
-    let endpoint = Endpoint::builder().options(options.endpoint).bind(&Bind::default())?;
+    let endpoint = Endpoint::builder().options(options.endpoint).bind(Bind::default())?;
     let asked = ConnectOptions::new(ticket.addresses.clone())
         .profile(options.profile)
         .application(TUNNEL)
@@ -98,7 +98,7 @@ impl TicketListener {
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let endpoint =
-            Endpoint::builder().options(options.endpoint).bind(&bind.map_or_else(Bind::default, Bind::Address))?;
+            Endpoint::builder().options(options.endpoint).bind(bind.map_or_else(Bind::default, Bind::Address))?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnel };

@@ -77,7 +77,7 @@ fn throughput_of_each_carrier() {
     let udp = || {
         Endpoint::builder()
             .options(EndpointOptions::new(DEAD_AFTER))
-            .bind(&Some(SocketAddr::from(([127, 0, 0, 1], 0))).into())
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
             .unwrap()
     };
     let (connecting, listening) = (udp(), udp());

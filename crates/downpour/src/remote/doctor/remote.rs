@@ -75,7 +75,7 @@ impl Attending {
             RemoteTask::Examine { directory: Some(directory) } => expand(&directory.to_path())?,
             _ => expand(Path::new("~"))?,
         };
-        let endpoint = Endpoint::builder().options(request.engine().endpoint).bind(&request.bind())?;
+        let endpoint = Endpoint::builder().options(request.engine().endpoint).bind(request.bind())?;
         let ticket = ticket(Some(&endpoint), Role::Receiver)?;
         let key = ticket.key;
         let answering = Answering::default();
