@@ -88,7 +88,7 @@ pub(crate) fn reach_by_tunnel(args: &mut Args) -> Result<HostOptions, Failure> {
 /// # Errors
 /// Those of [`profile`].
 pub(crate) fn engine(args: &Args) -> Result<EngineOptions, Failure> {
-    Ok(EngineOptions { profile: profile(&args.speed)?, endpoint: args.options.engine.endpoint })
+    Ok(EngineOptions::default().profile(profile(&args.speed)?).endpoint(args.options.engine.endpoint))
 }
 
 /// Returns the options of a sender.
@@ -97,7 +97,7 @@ pub(crate) fn engine(args: &Args) -> Result<EngineOptions, Failure> {
 /// Those of [`profile`].
 pub(crate) fn sender(args: &Args) -> Result<TransferOptions, Failure> {
     let paths = if args.speed.no_memory { None } else { PathCache::of_user() };
-    Ok(TransferOptions { engine: engine(args)?, paths, ..args.options.clone() })
+    Ok(args.options.clone().engine(engine(args)?).paths(paths))
 }
 
 /// Returns the profile with a policy.
@@ -185,5 +185,5 @@ pub(crate) fn direct_ssh(args: &Args) -> SshOptions {
 
 /// Returns the options of a listener at `address`.
 pub(crate) fn listen(address: Option<SocketAddr>, keep: bool) -> Rendezvous {
-    Rendezvous::Listen(ListenOptions { bind: address.into(), valid_for: TICKET_LIFETIME, keep, once: false })
+    ListenOptions::default().bind(address).valid_for(TICKET_LIFETIME).keep(keep).into()
 }

@@ -7,7 +7,7 @@
 //! ```
 //! use std::fs;
 //!
-//! use downpour::{Bind, ListenOptions, Rendezvous, Ticket, TransferOptions, receive, send};
+//! use downpour::{ListenOptions, Ticket, TransferOptions, receive, send};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -15,15 +15,13 @@
 //! # let (photos, incoming) = (home.path().join("photos"), home.path().join("incoming"));
 //! # fs::create_dir(&photos)?;
 //! # fs::write(photos.join("1.jpg"), "bytes")?;
-//! // One side sends a directory, to one receiver. Without an address it listens on every one of this host.
-//! let loopback = Bind::Address("127.0.0.1:0".parse()?);
-//! let listen = Rendezvous::Listen(ListenOptions { bind: loopback, ..ListenOptions::default() });
-//! let sending = send(vec![photos], listen, TransferOptions::default())?;
+//! # let loopback = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+//! // One side sends a directory, to one receiver. By default it listens on every address of this host.
+//! let sending = send([photos], ListenOptions::default().bind(loopback), TransferOptions::default())?;
 //! let ticket = sending.ticket().ok_or("it connects")?.to_text()?; // a secret, for the receiver only
 //!
 //! // The other side receives it, verified, under its own name.
-//! let connect = Rendezvous::Connect(Ticket::parse(&ticket)?);
-//! let receiving = receive(incoming.clone(), connect, TransferOptions::default())?;
+//! let receiving = receive(incoming.clone(), Ticket::parse(&ticket)?, TransferOptions::default())?;
 //! assert_eq!(receiving.finish().await?.names.files, 1);
 //! sending.finish().await?;
 //! assert_eq!(fs::read(incoming.join("photos/1.jpg"))?, b"bytes");

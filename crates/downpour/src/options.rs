@@ -10,6 +10,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(30);
 
 /// The sending profile and the limits of the endpoint.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EngineOptions {
     /// Profile of the engine.
     pub profile: Profile,
@@ -20,5 +21,19 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         Self { profile: Profile::auto(), endpoint: EndpointOptions::new(DEAD_AFTER) }
+    }
+}
+
+impl EngineOptions {
+    /// Sends by this profile.
+    #[must_use]
+    pub fn profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// Sets how long the peer may be silent, and how much may be buffered.
+    #[must_use]
+    pub fn endpoint(self, endpoint: EndpointOptions) -> Self {
+        Self { endpoint, ..self }
     }
 }

@@ -261,7 +261,7 @@ impl Args {
             receive,
             ssh: SshOptions::default(),
             path: PathOptions::default(),
-            options: TransferOptions { confirm: command == Command::Recv, ..TransferOptions::default() },
+            options: TransferOptions::default().confirm(command == Command::Recv),
             through_here: false,
             trusts_sender: false,
             rules: Rules::default(),

@@ -6,8 +6,8 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Bind, ConnectionStats, Context, EngineOptions, Error, ListenOptions, Profile, Progress, Rendezvous, StopReason,
-    Summary, Transfer, TransferEvent, TransferOptions,
+    ConnectionStats, Context, EngineOptions, Error, ListenOptions, Profile, Progress, Rendezvous, StopReason, Summary,
+    Transfer, TransferEvent, TransferOptions,
 };
 use linkrelay::{Relay, RelayReport};
 use netsim::Duplex;
@@ -55,15 +55,11 @@ impl Crossing<'_> {
         output: &mut Output,
         attention: &mut Attention<'_>,
     ) -> Result<CrossingResult, Failure> {
-        let listen = Rendezvous::Listen(ListenOptions {
-            bind: Bind::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-            valid_for: TICKET_LIFETIME,
-            keep: false,
-            // There is no other sender to wait for after a failure.
-            once: true,
-        });
-        let engine = EngineOptions { profile: self.profile, ..EngineOptions::default() };
-        let options = TransferOptions { engine, ..TransferOptions::default() };
+        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // There is no other sender to wait for after a failure.
+        let listen = ListenOptions::default().bind(loopback).valid_for(TICKET_LIFETIME).once(true);
+        let engine = EngineOptions::default().profile(self.profile);
+        let options = TransferOptions::default().engine(engine);
         let mut receiver = downpour::receive(self.into.to_owned(), listen, options.clone())?;
         let mut ticket = receiver.ticket().cloned().ok_or_else(|| internal("listener without a ticket"))?;
         let server = *ticket.addresses.first().ok_or_else(|| internal("ticket without an address"))?;

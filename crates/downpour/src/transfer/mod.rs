@@ -74,17 +74,33 @@ pub enum Rendezvous {
     Listen(ListenOptions),
 }
 
+impl From<Ticket> for Rendezvous {
+    fn from(ticket: Ticket) -> Self {
+        Self::Connect(ticket)
+    }
+}
+
+impl From<ListenOptions> for Rendezvous {
+    fn from(options: ListenOptions) -> Self {
+        Self::Listen(options)
+    }
+}
+
 /// Sends files, directories and links. Bare paths are sent as they are: see
 /// [`SourceOptions`](crate::files::SourceOptions).
 ///
 /// # Errors
 /// A path that does not exist, a ticket that has expired or is for a sender, an address that cannot be bound.
-pub fn send(spec: impl Into<SendSpec>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
+pub fn send(
+    spec: impl Into<SendSpec>,
+    peer: impl Into<Rendezvous>,
+    options: TransferOptions,
+) -> Result<Transfer, Error> {
     let mut spec = spec.into();
     spec.scan.outputs = options.outputs();
     // Checks every path, so that a wrong one is reported at once.
     Scanner::new(spec.roots.clone(), spec.scan.clone())?;
-    start(peer, TransferConfig::by_ticket(Task::Send { spec, dry_run: false }, options))
+    start(peer.into(), TransferConfig::by_ticket(Task::Send { spec, dry_run: false }, options))
 }
 
 /// Receives from a sender according to the [`ReceiveRequest`]. A bare path is a directory to receive into, in which
@@ -92,9 +108,13 @@ pub fn send(spec: impl Into<SendSpec>, peer: Rendezvous, options: TransferOption
 ///
 /// # Errors
 /// An unusable directory, a ticket that has expired or is for a receiver, an address that cannot be bound.
-pub fn receive(spec: impl Into<ReceiveRequest>, peer: Rendezvous, options: TransferOptions) -> Result<Transfer, Error> {
+pub fn receive(
+    spec: impl Into<ReceiveRequest>,
+    peer: impl Into<Rendezvous>,
+    options: TransferOptions,
+) -> Result<Transfer, Error> {
     let spec = ReceiveRequest { outputs: options.outputs(), ..spec.into() };
-    start(peer, TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))
+    start(peer.into(), TransferConfig::by_ticket(Task::receive(spec, options.confirm), options))
 }
 
 /// Starts a transfer with `peer`.

@@ -19,6 +19,12 @@ pub struct SendSpec {
     pub scan: SourceOptions,
 }
 
+impl<T: Into<SourceItem>, const N: usize> From<[T; N]> for SendSpec {
+    fn from(roots: [T; N]) -> Self {
+        Vec::from(roots).into()
+    }
+}
+
 impl<T: Into<SourceItem>> From<Vec<T>> for SendSpec {
     fn from(roots: Vec<T>) -> Self {
         Self { roots: roots.into_iter().map(Into::into).collect(), scan: SourceOptions::default() }
@@ -27,6 +33,7 @@ impl<T: Into<SourceItem>> From<Vec<T>> for SendSpec {
 
 /// Options of one side of a transfer, which are not sent to the peer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TransferOptions {
     /// The sending profile and the limits of the endpoint.
     pub engine: EngineOptions,
@@ -63,6 +70,48 @@ impl Default for TransferOptions {
 }
 
 impl TransferOptions {
+    /// Sets the sending profile and the limits of the endpoint.
+    #[must_use]
+    pub fn engine(self, engine: EngineOptions) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// Waits this long for the first response of a peer, if this side connects.
+    #[must_use]
+    pub fn handshake_timeout(self, handshake_timeout: Duration) -> Self {
+        Self { handshake_timeout, ..self }
+    }
+
+    /// Retries for this long after a lost connection.
+    #[must_use]
+    pub fn retry_for(self, retry_for: impl Into<Option<Duration>>) -> Self {
+        Self { retry_for: retry_for.into(), ..self }
+    }
+
+    /// Whether a receiver waits for [`Transfer::accept`](super::Transfer::accept) before it writes.
+    #[must_use]
+    pub fn confirm(self, confirm: bool) -> Self {
+        Self { confirm, ..self }
+    }
+
+    /// Writes the BLAKE3 hashes of all files to this file.
+    #[must_use]
+    pub fn checksums(self, checksums: impl Into<Option<PathBuf>>) -> Self {
+        Self { checksums: checksums.into(), ..self }
+    }
+
+    /// Appends the engine's trace to this file.
+    #[must_use]
+    pub fn qlog(self, qlog: impl Into<Option<PathBuf>>) -> Self {
+        Self { qlog: qlog.into(), ..self }
+    }
+
+    /// Reads and writes this path cache.
+    #[must_use]
+    pub fn paths(self, paths: impl Into<Option<PathCache>>) -> Self {
+        Self { paths: paths.into(), ..self }
+    }
+
     /// Returns the files that are written about the transfer.
     pub(crate) fn outputs(&self) -> Outputs {
         Outputs::new(self.checksums.as_deref(), self.qlog.as_deref())

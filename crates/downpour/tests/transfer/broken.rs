@@ -203,7 +203,7 @@ fn child_that_lists_wanted_ranges() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
     let settings = ReceiveRequest { dry_run: true, ..ReceiveRequest::into_directory(into) };
-    let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+    let options = TransferOptions::default().confirm(true);
     let mut receiver = receive(settings, Rendezvous::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
     println!("offered");
@@ -215,7 +215,7 @@ fn child_that_lists_wanted_ranges() {
 fn child_that_is_asked() {
     let argument = std::env::var(CHILD).unwrap();
     let (ticket, into) = argument.split_once(' ').unwrap();
-    let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+    let options = TransferOptions::default().confirm(true);
     let mut receiver =
         receive(PathBuf::from(into), Rendezvous::Connect(Ticket::parse(ticket).unwrap()), options).unwrap();
     run(offered(&mut receiver));
@@ -298,7 +298,7 @@ fn shrinking_file_voided_others_complete() {
     fs::write(root.join("c"), noise(1_000_000, 3)).unwrap();
     run(async {
         let mut sender = send(vec![root.clone()], listen(), TransferOptions::default()).unwrap();
-        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+        let options = TransferOptions::default().confirm(true);
         let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         offered(&mut receiver).await;
         fs::File::options().write(true).open(root.join("b")).unwrap().set_len(50_000_000).unwrap();

@@ -5,8 +5,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use downpour::{
-    Context, Error, ErrorKind, ListenOptions, Profile, Rate, Rendezvous, StopReason, Ticket, Transfer, TransferEvent,
-    TransferOptions, receive, send,
+    Context, Error, ErrorKind, Profile, Rate, Rendezvous, StopReason, Ticket, Transfer, TransferEvent, TransferOptions,
+    receive, send,
 };
 use tempfile::TempDir;
 
@@ -74,7 +74,7 @@ fn ticket_keep_survives_transfers() {
 #[test]
 fn expired_ticket_reports_last_failure() {
     run(async {
-        let options = ListenOptions { valid_for: Duration::from_millis(1500), ..listening() };
+        let options = listening().valid_for(Duration::from_millis(1500));
         let (_from, mut sender) = sender(1000, Rendezvous::Listen(options), TransferOptions::default());
         fail_at(&ticket(&sender)).await;
         let error = wait_for(&mut sender, done).await.unwrap_err();
@@ -102,7 +102,7 @@ fn waiting_listener_can_be_cancelled() {
 fn declined_offer_ends_listener() {
     run(async {
         let to = directory();
-        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+        let options = TransferOptions::default().confirm(true);
         let mut receiver = receive(to.path().to_owned(), listen(), options).unwrap();
         let (_from, sender) = sender(1000, Rendezvous::Connect(ticket(&receiver)), TransferOptions::default());
         let refused = async {
@@ -144,7 +144,7 @@ fn half_handshake_blocks_no_peer() {
         let mut astray = real.clone();
         astray.addresses = vec![relay.local_addr().unwrap()];
         let lost = directory();
-        let options = TransferOptions { handshake_timeout: Duration::from_secs(30), ..TransferOptions::default() };
+        let options = TransferOptions::default().handshake_timeout(Duration::from_secs(30));
         let half = receive(lost.path().to_owned(), Rendezvous::Connect(astray), options).unwrap();
         let (mut bytes, mut answered) = ([0; 2048], false);
         let out = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use downpour::{Error, ErrorKind, ListenOptions, Rendezvous, Role, TransferEvent, TransferOptions, receive, send};
+use downpour::{Error, ErrorKind, Rendezvous, Role, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{
     directory, done, listen, listen_on, listening, noise, note, run, said_kind, ticket, tree, wait_for,
@@ -42,7 +42,7 @@ fn wrong_key_ignored_listener_continues() {
         let sender = send(vec![from.path().join("file")], listen(), TransferOptions::default()).unwrap();
         let mut wrong = ticket(&sender);
         wrong.key[0] ^= 1;
-        let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
+        let options = TransferOptions::default().handshake_timeout(SOON);
         let receiver = receive(to.path().to_owned(), Rendezvous::Connect(wrong), options.clone()).unwrap();
         let error = receiver.finish().await.unwrap_err();
         assert!(matches!(error, Error::Unreachable { after: SOON, .. }), "{error}");
@@ -62,7 +62,7 @@ fn silent_address_is_unreachable() {
     let sender = send(vec![to.path().to_owned()], listen(), TransferOptions::default()).unwrap();
     let mut ticket = ticket(&sender);
     ticket.addresses = vec![silent.local_addr().unwrap()];
-    let options = TransferOptions { handshake_timeout: SOON, ..TransferOptions::default() };
+    let options = TransferOptions::default().handshake_timeout(SOON);
     let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket), options).unwrap();
     let error = run(receiver.finish()).unwrap_err();
     assert_eq!(error.kind(), downpour::ErrorKind::Unreachable);
@@ -72,7 +72,7 @@ fn silent_address_is_unreachable() {
 #[test]
 fn ticket_no_peer_expires() {
     let from = directory();
-    let options = ListenOptions { valid_for: Duration::from_millis(50), ..listening() };
+    let options = listening().valid_for(Duration::from_millis(50));
     let sender = send(vec![from.path().to_owned()], Rendezvous::Listen(options), TransferOptions::default()).unwrap();
     let error = run(sender.finish()).unwrap_err();
     assert!(matches!(error, Error::TicketExpired(_)), "{error}");
@@ -113,7 +113,7 @@ fn existing_file_not_replaced_by_default() {
     run(async {
         for confirm in [false, true] {
             let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
-            let options = TransferOptions { confirm, ..TransferOptions::default() };
+            let options = TransferOptions::default().confirm(confirm);
             let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
             let (sent, received) = tokio::join!(wait_for(&mut sender, done), receiver.finish());
             let (sent, received) = (sent.unwrap_err(), received.unwrap_err());
@@ -131,7 +131,7 @@ fn an_offer_is_refused() {
     fs::write(from.path().join("file"), noise(1_000_000, 1)).unwrap();
     run(async {
         let mut sender = send(vec![from.path().join("file")], listen_on(), TransferOptions::default()).unwrap();
-        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+        let options = TransferOptions::default().confirm(true);
         let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         receiver.refuse();

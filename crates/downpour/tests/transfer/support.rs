@@ -37,12 +37,12 @@ pub(crate) fn listen() -> Rendezvous {
 
 /// Returns the options of [`listen`].
 pub(crate) fn listening() -> ListenOptions {
-    ListenOptions { bind: Bind::Address("127.0.0.1:0".parse().unwrap()), ..ListenOptions::default() }
+    ListenOptions::default().bind(Bind::Address("127.0.0.1:0".parse().unwrap()))
 }
 
 /// Same as [`listen`], for any number of transfers: the failure of each is reported as its end.
 pub(crate) fn listen_on() -> Rendezvous {
-    Rendezvous::Listen(ListenOptions { keep: true, ..listening() })
+    Rendezvous::Listen(listening().keep(true))
 }
 
 /// Returns the ticket of a listener.
@@ -52,8 +52,8 @@ pub(crate) fn ticket(transfer: &Transfer) -> Ticket {
 
 /// Returns options that choose a profile.
 pub(crate) fn sending_by(profile: Profile) -> TransferOptions {
-    let engine = EngineOptions { profile, ..EngineOptions::default() };
-    TransferOptions { engine, ..TransferOptions::default() }
+    let engine = EngineOptions::default().profile(profile);
+    TransferOptions::default().engine(engine)
 }
 
 /// The listening peer.

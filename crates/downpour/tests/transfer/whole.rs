@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
 use downpour::files::{Existing, ReceiveRequest};
-use downpour::{ListenOptions, Profile, Rate, Rendezvous, StopReason, TransferEvent, TransferOptions, receive, send};
+use downpour::{Profile, Rate, Rendezvous, StopReason, TransferEvent, TransferOptions, receive, send};
 
 use crate::support::{
     Listener, directory, done, listen, listening, noise, run, sending_by, ticket, transfer, tree, wait_for,
@@ -79,7 +79,7 @@ fn one_sender_serves_two_receivers_at_once() {
     let path = from.path().join("file");
     fs::write(&path, noise(20_000_000, 3)).unwrap();
     run(async {
-        let keep = Rendezvous::Listen(ListenOptions { keep: true, ..listening() });
+        let keep = Rendezvous::Listen(listening().keep(true));
         let mut sender = send(vec![path], keep, TransferOptions::default()).unwrap();
         let receivers = to.each_ref().map(|to| {
             let peer = Rendezvous::Connect(ticket(&sender));
@@ -109,7 +109,7 @@ fn confirm_writes_nothing_before_answer() {
     fs::write(from.path().join("dir/file"), noise(3_000_000, 4)).unwrap();
     run(async {
         let mut sender = send(vec![from.path().join("dir")], listen(), TransferOptions::default()).unwrap();
-        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+        let options = TransferOptions::default().confirm(true);
         let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         let offer =
             wait_for(&mut receiver, |event| if let TransferEvent::Offer(offer) = event { Some(offer) } else { None })
@@ -147,9 +147,9 @@ fn progress_and_files_reported_trace_written() {
     run(async {
         // 20 Mbit/s: slow enough for several reports.
         let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
-        let options = TransferOptions { qlog: Some(traces[0].clone()), ..sending_by(profile) };
+        let options = sending_by(profile).qlog(traces[0].clone());
         let mut sender = send(vec![path], listen(), options).unwrap();
-        let options = TransferOptions { qlog: Some(traces[1].clone()), ..TransferOptions::default() };
+        let options = TransferOptions::default().qlog(traces[1].clone());
         let receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         let watched = wait_for(&mut sender, |event| match event {
             TransferEvent::Files(sent) => {
@@ -251,7 +251,7 @@ fn confirm_sends_little_before_consent() {
     fs::write(&path, noise(30_000_000, 1)).unwrap();
     run(async {
         let mut sender = send(vec![path], listen(), TransferOptions::default()).unwrap();
-        let options = TransferOptions { confirm: true, ..TransferOptions::default() };
+        let options = TransferOptions::default().confirm(true);
         let mut receiver = receive(to.path().to_owned(), Rendezvous::Connect(ticket(&sender)), options).unwrap();
         wait_for(&mut receiver, |event| matches!(event, TransferEvent::Offer(_)).then_some(())).await;
         // More than a second, in which all of it could have been sent.
