@@ -111,7 +111,7 @@ fn direct_copy_between_hosts() {
     assert_eq!(summary(&again)["unchanged"], summary(&again)["files"], "{}", again.stdout);
     let planned = pair.hosts.cp(arguments!["-rn", "there:tree", "b:not"]).expect(0);
     assert!(planned.stdout.lines().any(|line| line == "create not/in/some"), "{}", planned.stdout);
-    pair.hosts.cp(arguments!["there:missing", "b:x"]).expect_line(3, "on there: missing");
+    pair.hosts.cp(arguments!["there:missing", "b:x"]).expect_line(3, "there: missing");
     pair.hosts.cp(arguments!["there:tree/one", "b:no/such/directory"]).expect_line(1, "no does not exist");
 }
 

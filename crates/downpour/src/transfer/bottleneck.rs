@@ -277,7 +277,7 @@ mod tests {
         let mut note = |constraint| overload.note(fixed, &stats(SendLimit::Pacing, constraint).connection);
         assert_eq!(note(RateConstraint::FixedRate), None);
         let named = note(RateConstraint::Overload).expect("a note");
-        assert!(named.starts_with("path carries only 1 bit/s of --rate 1 Gbit/s"), "{named}");
+        assert!(named.starts_with("path carries only 1 bit/s of the fixed rate 1 Gbit/s"), "{named}");
         assert_eq!([note(RateConstraint::Overload), note(RateConstraint::FixedRate)], [None, None]);
         assert!(note(RateConstraint::Path).is_some());
         assert_eq!([note(RateConstraint::Path), note(RateConstraint::Search)], [None, None]);
