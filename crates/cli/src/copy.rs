@@ -88,7 +88,7 @@ pub(crate) fn copy(args: &Args) -> Result<HostCopy, Failure> {
     Ok(HostCopy {
         scan,
         receive,
-        relay_locally: args.through_here,
+        relay_locally: args.relay_locally,
         trusts_sender: args.trusts_sender,
         ssh: options::ssh(args),
         path: args.path.clone(),

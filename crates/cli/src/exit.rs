@@ -66,7 +66,7 @@ Exit codes:
     8  timeout: connection lost, or no progress
    23  partial: some files were not transferred or changed during the transfer; each is listed
    24  partial: some files vanished from the source during the transfer
-   75  stopped by SIGTERM; run the same command to resume (143 if nothing had begun)
+   75  stopped by SIGTERM; run the same command to resume (143 while reading input)
   130  stopped by Ctrl-C; run the same command to resume
 `downpour pipe` exits with the exit code of its command, or 141 if its output was closed.
 

@@ -14,8 +14,8 @@ use crate::shared::Shared;
 
 /// A peer to connect to: the key that both sides hold, the addresses at which the peer may listen, and how to connect.
 ///
-/// Made of a key and an address, of a key and several addresses, or of a key and [`ConnectOptions`]; a ticket of the
-/// crate `downpour` makes one too.
+/// It converts from a key and an address, from a key and several addresses, and from a key and [`ConnectOptions`]; in
+/// the crate `downpour` also from a ticket: `endpoint.connect(&ticket)`.
 #[derive(Clone)]
 pub struct Peer {
     /// 32 random bytes that both sides have exchanged over a channel that they trust.
@@ -49,8 +49,8 @@ impl fmt::Debug for Peer {
     }
 }
 
-/// A connection that has not begun, from [`Endpoint::connect`](crate::Endpoint::connect). It begins when it is awaited, or by
-/// [`Connecting::start`].
+/// A connection that has not begun, from [`Endpoint::connect`](crate::Endpoint::connect). It begins when it is awaited,
+/// or by [`Connecting::start`].
 #[must_use = "a connection begins when this is awaited, or by `start`"]
 pub struct Connecting<'a> {
     pub(crate) sender: &'a MessageSender,
@@ -65,8 +65,8 @@ impl<'a> Connecting<'a> {
         Self { events: Box::new(handler), ..self }
     }
 
-    /// Begins the connection, which can be used at once: what is written to it before the peer has answered is sent as
-    /// soon as the peer has. [`Connection::established`] waits for the peer.
+    /// Begins the connection. Objects and control messages may be passed to it at once, and are sent as soon as the
+    /// peer has answered; streams can be opened after [`Connection::established`].
     #[must_use]
     pub fn start(self) -> Connection {
         let (controls, shared) = (self.sender.new_controls(), Arc::<Shared>::default());

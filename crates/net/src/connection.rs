@@ -59,8 +59,8 @@ impl Connection {
     }
 
     /// Opens a stream in both directions, with tag 0 and [`Priority::Auto`]; the peer gets it from
-    /// [`Connection::accept`], and bytes written before that leave with the first packet. A side opens and answers at
-    /// most 65,535 streams, with its objects, during a connection.
+    /// [`Connection::accept`], and bytes written before that are sent with the packet that opens it. A side may open
+    /// at most 65,535 streams, replies and objects in a connection.
     ///
     /// It can be cancelled: a stream opened and not returned is reset.
     ///
@@ -83,8 +83,9 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Waits for the next stream that the peer has opened with [`Connection::open`]. Streams opened before the close of
-    /// the connection can be accepted after it. [`Stream::abort`] rejects one.
+    /// Waits for the next stream that the peer opens, in both directions or in one: all are in one queue, so a program
+    /// calls either this or [`Connection::accept_uni`], as agreed with its peer. Streams opened before the close of the
+    /// connection can be accepted after it. [`Stream::abort`] rejects one.
     ///
     /// It can be cancelled: no stream is lost.
     ///
@@ -96,8 +97,9 @@ impl Connection {
         Ok(Stream::new(send, recv))
     }
 
-    /// Opens the reply direction of a stream that the peer has opened with [`Connection::open`], with this class.
-    /// Errors are returned by writes. The peer stops a reply that it does not await.
+    /// Opens the reply direction of a stream that the peer has opened with [`Connection::open`], with this
+    /// priority. Errors are returned by writes. If the peer opened the stream with [`Connection::open_uni`], it stops
+    /// the reply.
     #[must_use]
     pub fn open_reply(&self, recv: &RecvStream, class: Priority) -> SendStream {
         let (half, number) = (Arc::<WriteHalf>::default(), self.shared.next_answer());

@@ -46,8 +46,8 @@ impl Drop for Handle {
 }
 
 /// Called by an endpoint for each peer that has proved that it has the key: the function receives the connection and
-/// returns its event handler, whose first event is [`Event::Connected`]. It runs on the network thread and must not block. If it panics, the endpoint ends with all its
-/// connections.
+/// returns its event handler, whose first event is [`Event::Connected`]. It runs on the network thread and must not
+/// block. If it panics, the endpoint ends with all its connections.
 pub type Acceptor = Box<dyn FnMut(Connection) -> EventHandler + Send>;
 
 impl Endpoint {
@@ -118,7 +118,7 @@ impl Endpoint {
     }
 
     /// Connects to a peer, such as `(key, address)`: `connect(peer).await` waits for it, and
-    /// [`Connecting::start`] returns a connection that can be used at once.
+    /// [`Connecting::start`] does not wait.
     pub fn connect(&self, peer: impl Into<Peer>) -> Connecting<'_> {
         Connecting { sender: &self.handle.sender, peer: peer.into(), events: Box::new(drop) }
     }

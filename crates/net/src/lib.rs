@@ -93,6 +93,7 @@ pub use socket_info::{BufferFacts, SocketInfo, ThreadClock, ThreadTime};
 pub use stats::{RejectedDatagrams, Stats};
 pub use stream::{RecvStream, SendStream, Stream};
 pub use stream_fd::FdResult;
+pub use transport::congestion::SavedPath;
 pub use transport::{
     AcceptOptions, CongestionStats, ConnectError, ConnectOptions, ConnectionStats, FlowError, ObjectStats, PacketStats,
     PathStats, Priority, Profile, Rate, ReconfigureError, SymbolStats, TimerStats,

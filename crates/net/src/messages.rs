@@ -34,7 +34,7 @@ pub enum Event {
         application: Vec<u8>,
     },
     /// Bytes of the control stream, in order. Release them with
-    /// [`Connection::control_taken`](crate::Connection::release_control).
+    /// [`Connection::release_control`](crate::Connection::release_control).
     Control(Vec<u8>),
     /// This many bytes passed to [`Connection::write_control`](crate::Connection::write_control) have arrived.
     ControlAcknowledged(usize),

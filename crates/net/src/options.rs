@@ -22,8 +22,8 @@ pub struct EndpointOptions {
     pub dead_after: Duration,
     /// Bytes that all connections together may buffer in each direction: those of objects that are read ahead, in
     /// flight, incomplete or not yet written, and as many again of the streams of each connection. `None` means an
-    /// eighth of the memory of the machine, or of this process's control group, and at most 2 GiB. Less than
-    /// [`MIN_MEMORY`] counts as that. Repair symbols and the program's own memory are not included.
+    /// eighth of the memory of the machine, or of this process's control group, and at most 2 GiB. Smaller
+    /// values are raised to [`MIN_MEMORY`]. Repair symbols and the program's own memory are not included.
     pub max_memory: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ impl Default for EndpointOptions {
     }
 }
 
-/// Returns the bound on memory that an endpoint has without another one, in bytes.
+/// Returns the default limit on an endpoint's memory, in bytes.
 pub fn default_memory() -> u64 {
     let default = ConnectionConfig::default();
     (available_memory() / MEMORY_SHARE).min(default.most_symbols * u64::from(default.flows.largest_symbol))
@@ -108,7 +108,7 @@ pub struct StreamOptions {
     /// The program's name for it, below 2^63; the peer sees it.
     pub tag: u64,
     /// The priority on the path. Each side chooses it for its own direction.
-    pub class: Priority,
+    pub priority: Priority,
 }
 
 impl StreamOptions {
@@ -121,7 +121,7 @@ impl StreamOptions {
     /// Sends with this priority.
     #[must_use]
     pub fn priority(self, priority: Priority) -> Self {
-        Self { class: priority, ..self }
+        Self { priority, ..self }
     }
 }
 

@@ -28,7 +28,7 @@ pub struct SocketInfo {
 /// A socket buffer, in bytes. The kernel itself counts twice as many, for its bookkeeping (socket(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferFacts {
-    /// RequestedItems.
+    /// The requested size.
     pub asked: usize,
     /// Granted.
     pub granted: usize,

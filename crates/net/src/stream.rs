@@ -16,7 +16,7 @@ use crate::messages::{Command, CommandSender, Name};
 /// The code of a stream dropped before its end.
 const DROPPED: u32 = 0;
 
-/// The sending end of a stream that this side opened.
+/// The sending half of a stream.
 ///
 /// Dropping it without [`finish`](Self::finish) resets the stream: the peer never takes a part for the whole. All
 /// methods can be cancelled: unwritten bytes are not buffered.
@@ -115,7 +115,7 @@ impl fmt::Debug for SendStream {
     }
 }
 
-/// The receiving end of a stream that the peer opened.
+/// The receiving half of a stream.
 ///
 /// It reads 0 bytes only after the peer has finished the stream; if the stream breaks off, reading fails with an error
 /// that carries a [`NetError`]. Dropping it before the end stops the stream. All methods can be cancelled without
@@ -214,11 +214,12 @@ impl fmt::Debug for RecvStream {
     }
 }
 
-/// Bytes in both directions: one stream of each side, of which the second answers the first. Each direction ends by itself.
+/// Bytes in both directions: one stream of each side, of which the second answers the first. Each direction ends by
+/// itself.
 ///
-/// It implements tokio's `AsyncRead` and `AsyncWrite`. Bytes written before the peer has accepted leave with the first
-/// packet, and reading waits for the peer. Dropping it resets an unfinished direction and stops one not read to its
-/// end. All methods can be cancelled, as those of [`SendStream`] and [`RecvStream`].
+/// It implements tokio's `AsyncRead` and `AsyncWrite`. Bytes written before the peer has accepted are sent with the
+/// packet that opens it, and reading waits for the peer. Dropping it resets an unfinished direction and stops one not
+/// read to its end. All methods can be cancelled, as those of [`SendStream`] and [`RecvStream`].
 #[derive(Debug)]
 pub struct Stream {
     send: SendStream,
@@ -241,7 +242,8 @@ impl Stream {
         self.send.finish();
     }
 
-    /// Breaks both directions off with this code. The peer's program reads no more than has arrived, and can write no more.
+    /// Breaks both directions off with this code. The peer's program reads no more than has arrived, and can write no
+    /// more.
     pub fn abort(mut self, code: u32) {
         self.send.reset(code);
         self.recv.stop(code);

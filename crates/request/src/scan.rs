@@ -54,7 +54,7 @@ pub struct SourceOptions {
     #[serde(skip)]
     pub outputs: Outputs,
     /// Whether names are removed once the receiver has stored them, which its request has to make it report
-    /// ([`ReceiveRequest::confirms`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then
+    /// ([`ReceiveRequest::report_stored`](crate::ReceiveRequest::report_stored)). An item that is a link to a file is then
     /// not followed, but refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove_sources: bool,

@@ -130,8 +130,8 @@ fn arg(flag: &Flag, command: Command) -> Arg {
         Takes::Nothing | Takes::Value(_) | Takes::OptionalOperand(_) => arg.action(ArgAction::Set),
         Takes::Operand(_) => arg.action(ArgAction::Set).required(true),
         Takes::Values(_) => arg.action(ArgAction::Append),
-        Takes::Perhaps(_) => arg.action(ArgAction::Set).num_args(0..=1),
-        Takes::PerhapsAfterEquals(_) => arg.action(ArgAction::Set).num_args(0..=1).require_equals(true),
+        Takes::OptionalValue(_) => arg.action(ArgAction::Set).num_args(0..=1),
+        Takes::OptionalValueAfterEquals(_) => arg.action(ArgAction::Set).num_args(0..=1).require_equals(true),
         Takes::Operands(_) => arg.action(ArgAction::Append).num_args(1..).required(true),
         Takes::OptionalOperands(_) => arg.action(ArgAction::Append).num_args(0..),
         Takes::Rest(_) => {

@@ -70,9 +70,9 @@ pub(crate) enum Takes {
     /// Several values, one each time.
     Values(Value),
     /// A value or none.
-    Perhaps(Value),
+    OptionalValue(Value),
     /// A value or none, and a value only after `=`.
-    PerhapsAfterEquals(Value),
+    OptionalValueAfterEquals(Value),
     /// An operand.
     Operand(Value),
     /// An optional operand.
@@ -92,8 +92,8 @@ impl Takes {
             Self::Nothing => None,
             Self::Value(value)
             | Self::Values(value)
-            | Self::Perhaps(value)
-            | Self::PerhapsAfterEquals(value)
+            | Self::OptionalValue(value)
+            | Self::OptionalValueAfterEquals(value)
             | Self::Operand(value)
             | Self::OptionalOperand(value)
             | Self::Operands(value)
@@ -105,7 +105,11 @@ impl Takes {
     /// Returns whether it is an operand.
     pub(crate) const fn is_operand(&self) -> bool {
         match self {
-            Self::Nothing | Self::Value(_) | Self::Values(_) | Self::Perhaps(_) | Self::PerhapsAfterEquals(_) => false,
+            Self::Nothing
+            | Self::Value(_)
+            | Self::Values(_)
+            | Self::OptionalValue(_)
+            | Self::OptionalValueAfterEquals(_) => false,
             Self::Operand(_)
             | Self::OptionalOperand(_)
             | Self::Operands(_)

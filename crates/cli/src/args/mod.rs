@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// Options of the transfer on this side.
     pub(crate) options: TransferOptions,
     /// Relay the data between two remote hosts through this one.
-    pub(crate) through_here: bool,
+    pub(crate) relay_locally: bool,
     /// Accept names that a remote sender announces without a request.
     pub(crate) trusts_sender: bool,
 
@@ -262,7 +262,7 @@ impl Args {
             ssh: SshOptions::default(),
             path: PathOptions::default(),
             options: TransferOptions::default().confirm(command == Command::Recv),
-            through_here: false,
+            relay_locally: false,
             trusts_sender: false,
             rules: Rules::default(),
             files_from: None,

@@ -70,9 +70,11 @@ fn usage(entry: &Entry) -> String {
             Takes::OptionalOperand(_) => Some(format!(" [{name}]")),
             Takes::Operands(_) | Takes::Rest(_) => Some(format!(" {name}...")),
             Takes::OptionalOperands(_) => Some(format!(" [{name}]...")),
-            Takes::Nothing | Takes::Value(_) | Takes::Values(_) | Takes::Perhaps(_) | Takes::PerhapsAfterEquals(_) => {
-                None
-            }
+            Takes::Nothing
+            | Takes::Value(_)
+            | Takes::Values(_)
+            | Takes::OptionalValue(_)
+            | Takes::OptionalValueAfterEquals(_) => None,
         }
     };
     let operands: String = flags::of(entry.command).filter_map(operand).collect();
@@ -86,8 +88,8 @@ fn written(flag: &Flag) -> String {
     match flag.takes {
         Takes::Nothing => format!("{short}`--{}`", flag.name),
         Takes::Value(_) | Takes::Values(_) => format!("{short}`--{} {value}`", flag.name),
-        Takes::Perhaps(_) => format!("{short}`--{} [{value}]`", flag.name),
-        Takes::PerhapsAfterEquals(_) => format!("{short}`--{}[={value}]`", flag.name),
+        Takes::OptionalValue(_) => format!("{short}`--{} [{value}]`", flag.name),
+        Takes::OptionalValueAfterEquals(_) => format!("{short}`--{}[={value}]`", flag.name),
         Takes::Operand(_)
         | Takes::OptionalOperand(_)
         | Takes::Operands(_)

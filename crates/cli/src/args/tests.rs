@@ -67,8 +67,8 @@ fn operands(command: Command) -> Vec<String> {
         | Takes::Nothing
         | Takes::Value(_)
         | Takes::Values(_)
-        | Takes::Perhaps(_)
-        | Takes::PerhapsAfterEquals(_) => Vec::new(),
+        | Takes::OptionalValue(_)
+        | Takes::OptionalValueAfterEquals(_) => Vec::new(),
     });
     operands.map(str::to_owned).collect()
 }

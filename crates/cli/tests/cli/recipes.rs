@@ -46,6 +46,10 @@ const EXAMPLES: &[(&str, Example)] = &[
             fs::remove_file(machines.path("far/huge.tar")).expect("the last copy");
             let copy = machines.start("downpour cp --rate 8M --retry-for 12h huge.tar far:");
             let id = format!("{}  ", copy.id());
+            // Before that, a signal has its default effect.
+            let is_staging = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".downpour-");
+            let far = machines.path("far");
+            wait_until("the copy has begun", || fs::read_dir(&far).expect("a directory").flatten().any(is_staging));
             wait_until("the copy is shown", || machines.run(line, "").stdout.lines().any(|line| line.starts_with(&id)));
             copy.signal(Signal::TERM);
             copy.end().expect(75);

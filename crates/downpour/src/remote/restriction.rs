@@ -18,7 +18,7 @@ pub enum Restriction {
     /// [`ReceiveRequest::permitted`](crate::files::ReceiveRequest::permitted) and
     /// [`RequestedItems::directory_if`](crate::files::RequestedItems::directory_if), of a receiver for a third host.
     Permitted,
-    /// [`ReceiveRequest::confirms`](crate::files::ReceiveRequest::report_stored), and that a sender removes confirmed
+    /// [`ReceiveRequest::report_stored`](crate::files::ReceiveRequest::report_stored), and that a sender removes confirmed
     /// sources.
     RemoveSources,
     /// [`ReceiveRequest::backup`](crate::files::ReceiveRequest::backup).

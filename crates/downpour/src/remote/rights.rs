@@ -8,7 +8,7 @@ use crate::files::{LinkPolicy, ReceiveRequest, SourceOptions};
 
 /// An action of a task that needs a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
+pub(super) enum Operation {
     /// Sends names and the contents of files.
     Read,
     /// Follows links in directories, which may leave the restricted directory.
@@ -35,7 +35,7 @@ pub(super) enum Deed {
     Connect,
 }
 
-impl Deed {
+impl Operation {
     #[cfg(test)]
     const ALL: [Self; 12] = [
         Self::Read,
@@ -141,7 +141,7 @@ impl Deed {
     }
 }
 
-fn chosen<const N: usize>(does: [(Deed, bool); N]) -> Vec<Deed> {
+fn chosen<const N: usize>(does: [(Operation, bool); N]) -> Vec<Operation> {
     does.into_iter().filter_map(|(deed, does)| does.then_some(deed)).collect()
 }
 
@@ -151,37 +151,42 @@ impl Access {
     /// # Errors
     /// [`Error::KeyRestricted`] if not.
     pub(super) fn permits(self, task: &RemoteTask, is_root: bool) -> Result<(), Error> {
-        let refused = Deed::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
+        let refused = Operation::of(task).into_iter().find_map(|deed| self.refusal(deed, is_root));
         refused.map_or(Ok(()), |why| Err(Error::KeyRestricted(why)))
     }
 
     /// Returns why the login has no right to an action; `None` if it has. A right is granted by a match arm that names
     /// it.
-    const fn refusal(self, deed: Deed, is_root: bool) -> Option<Limited> {
+    const fn refusal(self, deed: Operation, is_root: bool) -> Option<Limited> {
         match (deed, self) {
-            (Deed::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
-            (Deed::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
-            (Deed::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
-            (Deed::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
-            (Deed::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
-            (Deed::Read | Deed::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
-            (Deed::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
-            (Deed::Write | Deed::Delete, Self::ReadOnly) => Some(Limited::OnlySends),
-            (Deed::TryDisk, Self::ReadOnly) => Some(Limited::NoTrial),
+            (Operation::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
+            (Operation::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
+            (Operation::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
+            (Operation::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
+            (Operation::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
+            (Operation::Read | Operation::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
+            (Operation::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
+            (Operation::Write | Operation::Delete, Self::ReadOnly) => Some(Limited::OnlySends),
+            (Operation::TryDisk, Self::ReadOnly) => Some(Limited::NoTrial),
             // A set-user-ID program, a capability or a device would give access to the whole host.
-            (Deed::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => Some(Limited::NoAttributes),
+            (Operation::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => {
+                Some(Limited::NoAttributes)
+            }
             (
-                Deed::Read
-                | Deed::RemoveSources
-                | Deed::Compare
-                | Deed::Write
-                | Deed::Delete
-                | Deed::Preserve
-                | Deed::TryDisk,
+                Operation::Read
+                | Operation::RemoveSources
+                | Operation::Compare
+                | Operation::Write
+                | Operation::Delete
+                | Operation::Preserve
+                | Operation::TryDisk,
                 Self::Full,
             )
-            | (Deed::Read | Deed::Compare | Deed::Preserve, Self::ReadOnly)
-            | (Deed::Compare | Deed::Write | Deed::Delete | Deed::Preserve | Deed::TryDisk, Self::WriteOnly) => None,
+            | (Operation::Read | Operation::Compare | Operation::Preserve, Self::ReadOnly)
+            | (
+                Operation::Compare | Operation::Write | Operation::Delete | Operation::Preserve | Operation::TryDisk,
+                Self::WriteOnly,
+            ) => None,
         }
     }
 }
@@ -292,7 +297,7 @@ mod tests {
         for (task, access, is_root) in tasks.iter().flat_map(|task| {
             ACCESSES.into_iter().flat_map(move |access| [false, true].map(|is_root| (task, access, is_root)))
         }) {
-            let does = Deed::of(task);
+            let does = Operation::of(task);
             assert!(!does.is_empty(), "{task:?} does something");
             let (reads, changes) = match task {
                 RemoteTask::Send { scan, dry_run, .. } | RemoteTask::Forward { scan, dry_run, .. } => {
@@ -308,17 +313,18 @@ mod tests {
                 Access::Full => matches!(task, RemoteTask::Pipe { .. } | RemoteTask::Tunnel { .. }),
             };
             assert!(!is_refused || !is_permitted, "{access:?}, root: {is_root}: {task:?}");
-            let asks_root = does.contains(&Deed::Preserve) && is_root;
-            let never = [Deed::Run, Deed::Connect, Deed::FollowLinks, Deed::HardLink, Deed::MakePath]
-                .iter()
-                .any(|deed| does.contains(deed));
+            let asks_root = does.contains(&Operation::Preserve) && is_root;
+            let never =
+                [Operation::Run, Operation::Connect, Operation::FollowLinks, Operation::HardLink, Operation::MakePath]
+                    .iter()
+                    .any(|deed| does.contains(deed));
             assert_eq!(is_permitted, !is_refused && !asks_root && !never, "{access:?}, root: {is_root}: {task:?}");
         }
     }
 
     #[test]
     fn an_access_grants_less_than_full() {
-        for deed in Deed::ALL {
+        for deed in Operation::ALL {
             for is_root in [false, true] {
                 let full = Access::Full.refusal(deed, is_root);
                 for access in ACCESSES {

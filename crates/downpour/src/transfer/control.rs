@@ -38,7 +38,7 @@ pub(crate) struct TransferControl {
 
 impl fmt::Debug for TransferControl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Switch").field("stopped", &self.lock().stopped).finish_non_exhaustive()
+        f.debug_struct("TransferControl").field("stopped", &self.lock().stopped).finish_non_exhaustive()
     }
 }
 

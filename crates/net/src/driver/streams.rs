@@ -77,7 +77,7 @@ impl Streams {
         options: StreamOptions,
     ) -> Result<(FlowId, Arc<WriteHalf>), NetError> {
         let half = Arc::<WriteHalf>::default();
-        let options = Engine { tag: options.tag, class: options.class, is_awaited: false };
+        let options = Engine { tag: options.tag, class: options.priority, is_awaited: false };
         let flow = self.send(connection, now, options, (Arc::clone(&half), None))?;
         Ok((flow, half))
     }

@@ -1,4 +1,4 @@
-//! Encoding and decoding of message bodies; the tables are in the module above.
+//! Encoding and decoding of message bodies; the tables are in docs/PROTOCOL.md, section 8.
 
 use std::num::NonZeroU64;
 

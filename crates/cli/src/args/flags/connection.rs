@@ -109,7 +109,7 @@ pub(super) const FLAGS: &[Flag] = &[
         more: "By default the first host sends directly if its ssh can log in to the second without a prompt, else through this \
                host.",
         of: &[Cp, Sync],
-        set: |args, _| args.through_here = true,
+        set: |args, _| args.relay_locally = true,
         ..REMOTE_HOST
     },
     Flag {

@@ -24,7 +24,7 @@ const TICKET_FILE: Flag = Flag {
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "to",
-        takes: Takes::PerhapsAfterEquals(value("TICKET", values::text)),
+        takes: Takes::OptionalValueAfterEquals(value("TICKET", values::text)),
         help: "Connect to a `downpour recv --listen`; asks for its ticket",
         more: "The ticket is read from --ticket-file, from DOWNPOUR_TICKET, or from the prompt. --to=TICKET works too, but \
                other users of this host can read the arguments of running programs.",
@@ -54,7 +54,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "listen",
-        takes: Takes::Perhaps(value("ADDR:PORT", values::listen_address)),
+        takes: Takes::OptionalValue(value("ADDR:PORT", values::listen_address)),
         help: "Listen for a `downpour send --to` and print a ticket for it",
         of: &[Recv],
         brief: &[(&[Recv], "Listen, and print a ticket to connect with")],
@@ -78,7 +78,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "listen",
-        takes: Takes::Perhaps(value("ADDR:PORT", values::listen_address)),
+        takes: Takes::OptionalValue(value("ADDR:PORT", values::listen_address)),
         help: "Print a ticket and accept tunnels from its holders, limited to --permit",
         brief: &[(&[Tunnel], "Listen, and print a ticket to connect with")],
         requires: Some("permit"),

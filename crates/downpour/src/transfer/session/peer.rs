@@ -12,10 +12,10 @@ use crate::ticket::Role;
 /// A receiver's flag: it may have some of the bytes, and lists the wanted ranges of each batch.
 const MAY_HOLD_SOME: u8 = 1;
 
-/// Flag of a sender that understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
+/// Flag of a sender that understands [`Message::Untouched`](crate::messages::Message::Untouched).
 const HEARS_UNTOUCHED: u8 = 2;
 
-/// Flag of a side that understands [`Message::HostPressure`](crate::messages::Message::Strain).
+/// Flag of a side that understands [`Message::Strain`](crate::messages::Message::Strain).
 const HEARS_STRAIN: u8 = 4;
 
 /// Flag of a sender that lists the chunks of files:
@@ -108,7 +108,7 @@ impl Peer {
         }
     }
 
-    /// Returns whether the sender understands [`Message::UnverifiedFiles`](crate::messages::Message::Untouched).
+    /// Returns whether the sender understands [`Message::Untouched`](crate::messages::Message::Untouched).
     pub(in crate::transfer) const fn hears_untouched(&self) -> bool {
         self.flags & HEARS_UNTOUCHED != 0
     }
@@ -118,7 +118,7 @@ impl Peer {
         self.flags & LISTS_CHUNKS != 0
     }
 
-    /// Returns whether the peer understands [`Message::HostPressure`](crate::messages::Message::Strain).
+    /// Returns whether the peer understands [`Message::Strain`](crate::messages::Message::Strain).
     pub(super) const fn hears_strain(&self) -> bool {
         self.flags & HEARS_STRAIN != 0
     }
