@@ -155,7 +155,7 @@ fn link_invalid_options_exit_2() {
         (&["--rate", "1M", "--queue", "0"], "queue"),
         (&["--delay", "50"], "cannot read delay=50: write it like 50ms"),
         (&["--loss", "5%", "--burst", "1"], "burst is 1: with 0.05 loss write at least 1.053"),
-        (&["--forward", "speed=1M"], "there is no \"speed\""),
+        (&["--forward", "speed=1M"], "unknown key \"speed\""),
         (&["--queue", "256KB"], "queue has no effect without a rate"),
     ];
     for (options, message) in cases {

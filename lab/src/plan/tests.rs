@@ -157,7 +157,7 @@ fn plan_error_names_line() {
         ("\"500us\", ", "\"5\", ", 23, "cannot read delay=5: write it like 50ms"),
         ("name = \"delay\"", "name = \"loss\"", 21, "duplicate sweep name \"loss\""),
         ("name = \"paper/fig1\"", "name = \"../etc\"", 2, "invalid name"),
-        ("link = \"rate", "link = \"mate", 4, "there is no \"mate\""),
+        ("link = \"rate", "link = \"mate", 4, "unknown key \"mate\""),
         ("sweep = \"loss\"", "sweep = \"rate\"", 29, "write sweep = one of loss, delay"),
         ("points = [{ x = \"5%\", y = 14.0, error = 2.0 }]", "", 28, "add points, or the claim in words"),
         ("x = \"5%\"", "x = \"5 packets\"", 32, "of loss"),

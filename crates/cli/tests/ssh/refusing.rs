@@ -103,7 +103,7 @@ fn bootstrap_auto_installs_program() {
     let target = at("copy");
     let copy = arguments![source, target];
     // Without a terminal there is no prompt.
-    hosts.cp(copy).expect_line(3, "downpour not found on there; `downpour bootstrap there` copies this one there");
+    hosts.cp(copy).expect_line(3, "downpour not found on there; install it with `downpour bootstrap there`");
     hosts.cp(arguments!["--bootstrap", "never", source, target]).expect(3);
     tree::assert_untouched(&hosts.sshd.home());
 

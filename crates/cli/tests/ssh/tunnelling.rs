@@ -82,7 +82,10 @@ fn proxy_persist_as_ssh_proxy_command() {
         let check = hosts.command("tunnel").args(["-O", "check", "there"]).env("XDG_RUNTIME_DIR", &runtime).output();
         processes.push(check.expect("a process").stdout);
     }
-    assert!(processes[0].starts_with(b"A tunnel to there runs") && processes.iter().all(|one| *one == processes[0]));
+    assert!(
+        processes[0].starts_with(b"tunnel to there: running, process ")
+            && processes.iter().all(|one| *one == processes[0])
+    );
     let exit = hosts.command("tunnel").args(["-O", "exit", "there"]).env("XDG_RUNTIME_DIR", &runtime).status();
     assert!(exit.expect("a process").success());
     hosts.assert_remote_idle();
