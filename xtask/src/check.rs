@@ -17,12 +17,16 @@ const OTHER_TARGETS: [(&str, &[&str]); 2] = [
     ("aarch64-unknown-linux-gnu", &["check", "--quiet", "-p", "downpour-erasure"]),
 ];
 
+/// The sets of features of `downpour` that are not the default.
+const FEATURES: [&str; 2] = ["", "tunnel"];
+
 /// Packages that are no part of a release.
 const PRIVATE: [&str; 4] = ["--exclude", "hostile", "--exclude", "xtask"];
 
 const STEPS: &[Step] = &[
     ("format", || checks::format(tools::root())),
     ("lints", || checks::lints(tools::root())),
+    ("features", features),
     ("circles of imports", circles::check),
     ("texts of the libraries", advice::check),
     ("words", words::check),
@@ -41,6 +45,16 @@ const STEPS: &[Step] = &[
 /// Runs every step; the error names those that failed.
 pub(crate) fn run() -> Result<(), Failure> {
     checks::run(STEPS)
+}
+
+/// Lints `downpour` with fewer features than all.
+fn features() -> Result<(), Failure> {
+    for features in FEATURES {
+        let mut clippy = tools::cargo(tools::root());
+        clippy.args(["clippy", "--quiet", "-p", "downpour", "--no-default-features", "--features", features]);
+        tools::run(clippy.args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 /// Packs every package that can be published, without building it from what was packed, which takes minutes

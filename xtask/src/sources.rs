@@ -1,6 +1,7 @@
-//! Sources of the crates, without their tests.
+//! Sources of the workspace.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use xtask::failure::Failure;
 use xtask::tools;
@@ -9,24 +10,31 @@ use xtask::tools;
 pub(crate) struct Source {
     /// Its path from the root of the repository.
     pub(crate) path: String,
-    /// Its text up to its tests.
+    /// Its text.
     pub(crate) code: String,
 }
 
-/// Returns the sources of the named crates.
+/// Returns the sources of the named crates, up to their tests.
 pub(crate) fn of(crates: &[&str]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for name in crates {
         let directory = tools::root().join("crates").join(name).join("src");
-        for path in tools::files(&directory, Some("rs"))? {
-            let text = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
-            let path = path.strip_prefix(tools::root()).unwrap_or(&path).display().to_string();
-            if !(path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/hostile.rs")) {
-                sources.push(Source { path, code: without_tests(&text).to_owned() });
-            }
-        }
+        let is_test =
+            |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/hostile.rs");
+        let files = below(&directory)?.into_iter().filter(|source| !is_test(&source.path));
+        sources.extend(files.map(|source| Source { code: without_tests(&source.code).to_owned(), ..source }));
     }
     Ok(sources)
+}
+
+/// Returns all sources below a directory, with their tests.
+pub(crate) fn below(directory: &Path) -> Result<Vec<Source>, Failure> {
+    let read = |path: PathBuf| {
+        let code = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
+        let path = path.strip_prefix(tools::root()).unwrap_or(&path).display().to_string();
+        Ok(Source { path, code })
+    };
+    tools::files(directory, Some("rs"))?.into_iter().map(read).collect()
 }
 
 /// Fails with the lines that `wrong` finds in these sources.

@@ -2,8 +2,6 @@
 //!
 //! It reads string literals outside tests, and the names of items everywhere, and needs no compiler.
 
-use std::fs;
-
 use xtask::failure::Failure;
 use xtask::tools;
 
@@ -45,18 +43,11 @@ const TYPES: [&str; 11] =
 
 /// Checks texts and names; the error lists the lines.
 pub(crate) fn check() -> Result<(), Failure> {
-    let mut wrong = Vec::new();
-    for source in sources::of(&CRATES)? {
-        wrong.extend(texts(&source.code).into_iter().map(|line| format!("{}:{line}", source.path)));
-    }
+    sources::fail_on(sources::of(&CRATES)?, texts)?;
     for directory in ["crates", "xtask", "lab"] {
-        for path in tools::files(&tools::root().join(directory), Some("rs"))? {
-            let code = fs::read_to_string(&path).map_err(Failure::at(path.display()))?;
-            let path = path.strip_prefix(tools::root()).unwrap_or(&path).display().to_string();
-            wrong.extend(names(&code).into_iter().map(|line| format!("{path}:{line}")));
-        }
+        sources::fail_on(sources::below(&tools::root().join(directory))?, names)?;
     }
-    if wrong.is_empty() { Ok(()) } else { Err(Failure::new(wrong.join("\n"))) }
+    Ok(())
 }
 
 /// Returns the literals with words not for a text, with the numbers of their lines.

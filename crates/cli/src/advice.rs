@@ -2,9 +2,8 @@
 //! commands. Advice is for the local user, who does not decide for the user at the other end of a ticket.
 
 use downpour::files::{FailReason, FilesError, NotAllowed, NoticeKind, SkipReason, is_staging_name};
-use downpour::remote::{CopyError, Limited, Restriction};
 use downpour::streams::StreamError;
-use downpour::{Context, Error, ErrorKind, Role, TicketError};
+use downpour::{Context, CopyError, Error, ErrorKind, KeyRefusal, RequiredFeature, Role, TicketError};
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -140,16 +139,16 @@ const fn command(maker: Role) -> &'static str {
     }
 }
 
-fn on_limited(refusal: &Limited) -> Option<String> {
+fn on_limited(refusal: &KeyRefusal) -> Option<String> {
     Some(match refusal {
-        Limited::OtherHome(path) => format!("write ./{} for a file of that name", path.display()),
-        Limited::NoFollowing => "omit --links follow".to_owned(),
-        Limited::NoLinking => "omit --link-dest".to_owned(),
-        Limited::NoPath => "omit --mkpath".to_owned(),
-        Limited::NoRemoving => "omit --remove-source-files".to_owned(),
-        Limited::NoRemovingBehindLinks => "name the file itself".to_owned(),
-        Limited::NoAttributes => "omit -a and the options for attributes".to_owned(),
-        Limited::TooLarge(_) => FEWER_ITEMS.to_owned(),
+        KeyRefusal::OtherHome(path) => format!("write ./{} for a file of that name", path.display()),
+        KeyRefusal::NoFollowing => "omit --links follow".to_owned(),
+        KeyRefusal::NoLinking => "omit --link-dest".to_owned(),
+        KeyRefusal::NoPath => "omit --mkpath".to_owned(),
+        KeyRefusal::NoRemoving => "omit --remove-source-files".to_owned(),
+        KeyRefusal::NoRemovingBehindLinks => "name the file itself".to_owned(),
+        KeyRefusal::NoAttributes => "omit -a and the options for attributes".to_owned(),
+        KeyRefusal::TooLarge(_) => FEWER_ITEMS.to_owned(),
         _ => return None,
     })
 }
@@ -180,18 +179,18 @@ const fn on_stream(error: &StreamError) -> Option<&'static str> {
     }
 }
 
-const fn on_older(lacking: Restriction) -> &'static str {
+const fn on_older(lacking: RequiredFeature) -> &'static str {
     match lacking {
-        Restriction::EmptySource => "update it, or use --force-empty",
-        Restriction::MaxDelete => "update it, or omit --max-delete",
-        Restriction::SafeLinks => "update it, or omit --safe-links",
-        Restriction::OneFileSystem => "update it, or omit -x",
-        Restriction::Permitted => "update it",
-        Restriction::RemoveSources => "update it, or omit --remove-source-files",
-        Restriction::Homes => "update it, or write the whole path",
-        Restriction::Later => "update it, or omit the options that it lacks",
-        Restriction::Backup => "update it, or omit -b and --backup-dir",
-        Restriction::Preserve => "update it, or omit -a and the options for attributes",
+        RequiredFeature::EmptySource => "update it, or use --force-empty",
+        RequiredFeature::MaxDelete => "update it, or omit --max-delete",
+        RequiredFeature::SafeLinks => "update it, or omit --safe-links",
+        RequiredFeature::OneFileSystem => "update it, or omit -x",
+        RequiredFeature::Permitted => "update it",
+        RequiredFeature::RemoveSources => "update it, or omit --remove-source-files",
+        RequiredFeature::Homes => "update it, or write the whole path",
+        RequiredFeature::AllFields => "update it, or omit the options that it lacks",
+        RequiredFeature::Backup => "update it, or omit -b and --backup-dir",
+        RequiredFeature::Preserve => "update it, or omit -a and the options for attributes",
     }
 }
 

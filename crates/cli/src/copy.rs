@@ -42,7 +42,7 @@ fn check_port(args: &Args) -> Result<(), Failure> {
         Location::Remote { .. } => false,
     };
     let sources = args.sources_and_target().map_or(&[][..], |(sources, _)| sources);
-    match sources.iter().find(|source| args.preserves && is_port(source)) {
+    match sources.iter().find(|source| args.preserves_modes && is_port(source)) {
         Some(source) => {
             let port = source.path();
             let message = format!(
@@ -107,7 +107,7 @@ pub(crate) fn scan(args: &Args) -> Result<SourceOptions, Failure> {
     }
     Ok(SourceOptions {
         filter: Arc::new(Filter::new(args.rules.list.clone())),
-        files_from: args.files_from.as_deref().map(|path| names(path, args.from0)).transpose()?,
+        files_from: args.files_from.as_deref().map(|path| names(path, args.nul_separated)).transpose()?,
         ..args.scan.clone()
     })
 }

@@ -96,7 +96,7 @@ pub(crate) fn engine(args: &Args) -> Result<EngineOptions, Failure> {
 /// # Errors
 /// Those of [`profile`].
 pub(crate) fn sender(args: &Args) -> Result<TransferOptions, Failure> {
-    let paths = if args.speed.no_memory { None } else { PathCache::of_user() };
+    let paths = if args.speed.no_path_cache { None } else { PathCache::of_user() };
     Ok(args.options.clone().engine(engine(args)?).paths(paths))
 }
 

@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal as _};
 
-use downpour::remote::{self, PipeEvent, PipeOptions, SignalProbe};
+use downpour::remote::{self, PipeEvent, PipeOptions};
+use downpour::streams::SignalProbe;
 use tokio::time::Instant;
 
 use crate::args::Args;

@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use downpour::Ticket;
 use downpour::files::Existing;
-use downpour::remote::SignalProbe;
-use downpour::streams::{StreamFetch, StreamOffer, StreamTarget, is_name};
+use downpour::streams::{SignalProbe, StreamFetch, StreamOffer, StreamSource, StreamTarget, is_name};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
@@ -44,7 +43,7 @@ pub(crate) async fn send(args: Args) -> Result<u8, Failure> {
     let taken = Arc::<AtomicU64>::default();
     announce::piped(Arc::clone(&taken));
     let mut stopped = None;
-    let sent = offer.serve(probe, taken, stop(&mut attention, &mut stopped)).await;
+    let sent = offer.serve(StreamSource::Stdin(probe), taken, stop(&mut attention, &mut stopped)).await;
     let bytes = done(sent, stopped)?;
     output.say(format_args!("Sent {} as {}, verified by the receiver.", units::bytes(bytes), escape::name(&name)));
     Ok(Code::Done as u8)

@@ -2,8 +2,11 @@
 //! values programs read. The text states the failure; advice is left to programs, which know the user's command.
 
 mod context;
+mod copy_error;
+mod key_refusal;
 mod numbers;
 mod reported;
+mod required_feature;
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,15 +22,14 @@ pub use crate::files::ErrorKind;
 use crate::files::{FilesError, OutputKind};
 use crate::home::HomeError;
 use crate::messages::MessageError;
-use crate::remote::copy_error::CopyError;
-use crate::remote::limited::Limited;
-use crate::remote::restriction::Restriction;
 use crate::streams::StreamError;
 use crate::ticket::{Role, TicketError};
-use crate::tunnel::ForwardAddress;
 pub use context::Context;
+pub use copy_error::CopyError;
+pub use key_refusal::KeyRefusal;
 pub(crate) use numbers::{answer_number, kind_of_answer};
 pub(crate) use reported::{Closing, answer_line, cause_line, is_done, or_nothing, read_answer, read_cause};
+pub use required_feature::RequiredFeature;
 
 /// Why a transfer ended without success. Crosses the wire as JSON, except for variants without meaning to a peer.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
@@ -160,7 +162,7 @@ pub enum Error {
     /// restriction.
     #[error("restricted key: {0}")]
     #[serde(rename = "Limited")]
-    KeyRestricted(#[source] Limited),
+    KeyRestricted(#[source] KeyRefusal),
     /// The login runs only downpour.
     #[error("the login to {host} runs only downpour: use one that runs commands")]
     #[serde(skip)]
@@ -195,7 +197,7 @@ pub enum Error {
     },
     /// The remote downpour lacks something that the request needs.
     #[error("remote downpour too old: {}", .0.lack())]
-    Older(Restriction),
+    Older(RequiredFeature),
     /// A failure on another host, of which only the kind and a text are known.
     #[error("{message}")]
     Described {
@@ -251,11 +253,11 @@ pub enum Error {
     #[serde(skip)]
     Stream(#[from] StreamError),
     /// A tunnel cannot listen for connections.
-    #[error("cannot listen on {place}: {source}")]
+    #[error("cannot listen on {address}: {source}")]
     #[serde(skip)]
     Listen {
         /// The address.
-        place: ForwardAddress,
+        address: String,
         /// The system's error.
         source: io::Error,
     },

@@ -37,6 +37,18 @@
 //! | carry TCP connections | [`tunnel`] |
 //! | send one stream by ticket | [`streams`] |
 //! | open streams and objects of your own | [`net`] |
+//!
+//! The features `remote`, which is on by default, and `tunnel`, which `remote` needs, are the modules of these names: a
+//! program that only sends and receives by ticket is built without them, by `default-features = false`.
+
+#![cfg_attr(
+    not(feature = "remote"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "parts of the common modules serve the optional ones; the lints run with all features"
+    )
+)]
 
 /// The examples of README.md.
 #[cfg(doctest)]
@@ -52,15 +64,17 @@ pub mod home;
 mod options;
 mod path_cache;
 mod protocol;
+#[cfg(feature = "remote")]
 pub mod remote;
 pub mod streams;
 pub mod ticket;
 mod transfer;
+#[cfg(feature = "tunnel")]
 pub mod tunnel;
 
 pub(crate) use store::{base64, private_directory};
 
-pub use error::{Context, Error, ErrorKind};
+pub use error::{Context, CopyError, Error, ErrorKind, KeyRefusal, RequiredFeature};
 pub use net;
 pub use net::{Bind, EndpointOptions, Family, MIN_MEMORY, NetError, RejectedDatagrams};
 pub use options::EngineOptions;

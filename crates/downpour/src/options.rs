@@ -1,12 +1,7 @@
 //! Options that all functions with connections share.
 
-use std::time::Duration;
-
 use net::EndpointOptions;
 use transport::Profile;
-
-/// The default time without a packet after which a connection is lost. See docs/design/recovery.md.
-const DEAD_AFTER: Duration = Duration::from_secs(30);
 
 /// The sending profile and the limits of the endpoint.
 #[derive(Clone, Debug)]
@@ -20,7 +15,7 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { profile: Profile::auto(), endpoint: EndpointOptions::new(DEAD_AFTER) }
+        Self { profile: Profile::auto(), endpoint: EndpointOptions::default() }
     }
 }
 

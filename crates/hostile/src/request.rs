@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use store::{
-    AllowedNames, Compare, Eligible, Existing, Filter, ItemName, Modes, Preserve, ReceiveRequest, RequestedItems,
+    AllowedNames, Compare, Existing, FileLimits, Filter, ItemName, Modes, Preserve, ReceiveRequest, RequestedItems,
 };
 
 use crate::draws::Draws;
@@ -55,7 +55,7 @@ pub(crate) fn spec(draws: &mut Draws<'_>, into: &Path) -> ReceiveRequest {
         dry_run: draws.one_in(8),
         permitted: AllowedNames { items, filter: filter(draws), files_from, ..AllowedNames::default() },
         compare: draws.one_of(&[Compare::SizeAndTime, Compare::Size, Compare::Never]),
-        eligible: Eligible { max_size: draws.one_in(8).then(|| draws.below(3).into()), ..Eligible::default() },
+        eligible: FileLimits { max_size: draws.one_in(8).then(|| draws.below(3).into()), ..FileLimits::default() },
         chmod: draws.one_in(8).then(|| "a+rwxs".parse().expect("changes")),
         omit_directory_times: draws.one_in(8),
         make_path: draws.one_in(8),

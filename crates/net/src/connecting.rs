@@ -88,25 +88,21 @@ impl<'a> IntoFuture for Connecting<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let mut pending = Pending { connection: self.start(), closes: true };
-            pending.connection.established().await?;
-            pending.closes = false;
-            Ok(pending.connection.clone())
+            let pending = Pending(self.start());
+            pending.0.established().await?;
+            let connection = pending.0.clone();
+            std::mem::forget(pending);
+            Ok(connection)
         })
     }
 }
 
 /// A connection whose peer has not answered yet: closed if nothing waits for it any more.
-struct Pending {
-    connection: Connection,
-    closes: bool,
-}
+struct Pending(Connection);
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if self.closes {
-            self.connection.close(0, "no longer wanted");
-        }
+        self.0.close(0, "no longer wanted");
     }
 }
 

@@ -11,6 +11,9 @@ use transport::{ConnectionConfig, Priority};
 /// one of them being written), and in a separate budget for 88 streams (16 MB).
 pub const MIN_MEMORY: u64 = 32_000_000;
 
+/// Without another bound, the time without a packet after which a connection is lost. See docs/design/recovery.md.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+
 /// Without another bound, the part of the machine's memory that may be filled by data of one direction: an eighth.
 const MEMORY_SHARE: u64 = 8;
 
@@ -60,7 +63,7 @@ impl EndpointOptions {
 impl Default for EndpointOptions {
     /// A connection ends after 30 s of silence.
     fn default() -> Self {
-        Self::new(Duration::from_secs(30))
+        Self::new(DEAD_AFTER)
     }
 }
 

@@ -16,8 +16,8 @@ struct Readme;
 mod backup;
 pub mod base64;
 mod chmod;
-mod eligible;
 mod error_kind;
+mod file_limits;
 mod filter;
 mod links;
 pub mod lossy;
@@ -30,8 +30,8 @@ mod spec;
 
 pub use backup::{Backup, BackupError};
 pub use chmod::{Chmod, ChmodError};
-pub use eligible::Eligible;
 pub use error_kind::ErrorKind;
+pub use file_limits::FileLimits;
 #[cfg(any(test, fuzzing))]
 pub use filter::fuzzing::fuzz_filter;
 pub use filter::{Filter, Pattern, PatternError, Rule, RuleError};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::backup::Backup;
 use crate::base64::{self, Bytes};
 use crate::chmod::Chmod;
-use crate::eligible::Eligible;
+use crate::file_limits::FileLimits;
 use crate::filter::Filter;
 use crate::outputs::Outputs;
 use crate::permitted::AllowedNames;
@@ -38,8 +38,8 @@ pub struct ReceiveRequest {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub modify_window: u32,
     /// The files that take part.
-    #[serde(default, skip_serializing_if = "Eligible::is_everything")]
-    pub eligible: Eligible,
+    #[serde(default, skip_serializing_if = "FileLimits::is_everything")]
+    pub eligible: FileLimits,
     /// The permission bits that are applied.
     pub modes: Modes,
     /// Changes of the sender's modes, before they are applied.
@@ -234,7 +234,7 @@ impl ReceiveRequest {
             existing: Existing::default(),
             compare: Compare::default(),
             modify_window: 0,
-            eligible: Eligible::default(),
+            eligible: FileLimits::default(),
             modes: Modes::default(),
             chmod: None,
             omit_directory_times: false,

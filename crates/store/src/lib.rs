@@ -75,8 +75,8 @@ pub use metadata::{Identity, leads_to_special};
 pub use object::{CopiedRange, EndsDigest, TreeObject};
 pub use removal::{Removal, SourceOutcome, Versions};
 pub use request::{
-    AllowedNames, Backup, BackupError, Chmod, ChmodError, Compare, DirectoryIf, Eligible, ErrorKind, Existing, Filter,
-    FirstItem, ItemName, LinkPolicy, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
+    AllowedNames, Backup, BackupError, Chmod, ChmodError, Compare, DirectoryIf, ErrorKind, Existing, FileLimits,
+    Filter, FirstItem, ItemName, LinkPolicy, MAX_COMPONENT, MAX_PATH, Modes, NameError, OutputKind, Outputs, Pattern,
     PatternError, Preserve, ReceiveRequest, RequestedItems, Rule, RuleError, SourceOptions, TargetFacts, TargetPath,
     base64, check_path, check_target, is_staging_name, lossy, permitted,
 };

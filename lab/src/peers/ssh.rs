@@ -101,7 +101,7 @@ fn downpour_cp(run: &mut TransferRun<'_>) -> Result<Duration, Unfinished> {
     let program = run.program("downpour").get_program().to_owned();
     let mut copy = run.downpour("cp");
     // Without the path cache: each run is the first over its path.
-    copy.args(["--quiet", "--no-memory", "--bootstrap", "never", "--ssh"]);
+    copy.args(["--quiet", "--no-path-cache", "--bootstrap", "never", "--ssh"]);
     copy.arg(format!("ssh {}", server.options().join(" "))).arg("--remote-bin").arg(program);
     for (key, value) in &run.job.choices {
         copy.arg("--set").arg(format!("{key}={value}"));

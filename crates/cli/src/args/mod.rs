@@ -69,14 +69,14 @@ pub(crate) struct Args {
     pub(crate) rules: Rules,
     /// The list of names to send, and whether NUL separates them.
     pub(crate) files_from: Option<PathBuf>,
-    pub(crate) from0: bool,
+    pub(crate) nul_separated: bool,
     pub(crate) backup: BackupArgs,
     /// Delete names that the source does not have.
     pub(crate) delete: bool,
     /// Sources keep their paths.
     pub(crate) relative: bool,
     /// `-p` was given; some users mean the port of ssh by it.
-    pub(crate) preserves: bool,
+    pub(crate) preserves_modes: bool,
     pub(crate) speed: SpeedArgs,
     pub(crate) when_missing: WhenMissing,
     pub(crate) ticket: TicketArgs,
@@ -133,7 +133,7 @@ pub(crate) struct SpeedArgs {
     pub(crate) min_rate: Option<Rate>,
     pub(crate) policy: Option<Policy>,
     pub(crate) limit: Option<Limit>,
-    pub(crate) no_memory: bool,
+    pub(crate) no_path_cache: bool,
     pub(crate) profile: Option<ProfileChoice>,
     pub(crate) set: Vec<(String, String)>,
     /// Limit of the proactive repair of streams.
@@ -266,11 +266,11 @@ impl Args {
             trusts_sender: false,
             rules: Rules::default(),
             files_from: None,
-            from0: false,
+            nul_separated: false,
             backup: BackupArgs::default(),
             delete: command == Command::Verify,
             relative: false,
-            preserves: false,
+            preserves_modes: false,
             speed: SpeedArgs::default(),
             when_missing: WhenMissing::default(),
             ticket: TicketArgs::default(),

@@ -488,6 +488,20 @@ fn invalid_arguments_have_the_right_error_kind() {
 }
 
 #[test]
+fn numbers_are_refused_with_their_range() {
+    for (line, reason) in [
+        ("proxy far ssh", "not a whole number: write one from 1 to 65535"),
+        ("proxy far 0", "out of range: write one from 1 to 65535"),
+        ("proxy far 65536", "out of range: write one from 1 to 65535"),
+        ("sync --delete --max-delete few a b", "not a whole number: write one such as 10"),
+        ("status 99999999999", "out of range: write one such as 10"),
+    ] {
+        let error = parse(line).expect_err(line).to_string();
+        assert!(error.contains(reason), "{line}: {error}");
+    }
+}
+
+#[test]
 fn conflicts_name_existing_options() {
     for flag in flags::all() {
         let have_both = |name: &str| flag.of.iter().any(|command| flags::of(*command).any(|other| other.name == name));

@@ -52,17 +52,24 @@ pub(super) fn choice<T: Clone + Send + Sync + 'static>(
     ValueParser::new(parser)
 }
 
-/// A number.
-pub(super) fn number<T>() -> ValueParser
-where
-    T: std::str::FromStr<Err: std::error::Error + Send + Sync> + Clone + Send + Sync + 'static,
-{
-    ValueParser::new(|text: &str| text.parse::<T>())
+/// A whole number.
+pub(super) fn number<T: std::str::FromStr + Clone + Send + Sync + 'static>() -> ValueParser {
+    ValueParser::new(|text: &str| text.parse::<T>().map_err(|_| no_number(text, "such as 10")))
 }
 
 /// The port of a server.
 pub(super) fn port() -> ValueParser {
-    ValueParser::new(value_parser!(u16).range(1..))
+    ValueParser::new(|text: &str| {
+        let port = text.parse::<u16>().ok().filter(|port| *port > 0);
+        port.ok_or_else(|| no_number(text, "from 1 to 65535"))
+    })
+}
+
+/// Returns why the text is no such number.
+fn no_number(text: &str, example: &str) -> String {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let why = if is_number { "out of range" } else { "not a whole number" };
+    format!("{why}: write one {example}")
 }
 
 /// Any text.

@@ -84,7 +84,7 @@ fn udp_blocked_remembered_until_open() {
     let begun = Instant::now();
     let second = stderr_of(&[]);
     assert!(second.contains(still) && begun.elapsed() < Duration::from_secs(4), "{:?}: {second}", begun.elapsed());
-    let without = stderr_of(&["--no-memory"]);
+    let without = stderr_of(&["--no-path-cache"]);
     assert!(without.contains(": using ssh, which is slower"), "{without}");
     network.pass_udp();
     let open = stderr_of(&[]);
@@ -157,7 +157,7 @@ fn udp_lost_midway_retry_for_uses_ssh() {
     hosts.cp(arguments![source, at("source")]).expect(0);
     for (from, to) in [("file", "there:copy"), ("there:source", "copy")] {
         // The remote sender does not save the path either.
-        let options = ["--json", "--timeout", "2", "--retry-for", "60", "--no-memory", from, to];
+        let options = ["--json", "--timeout", "2", "--retry-for", "60", "--no-path-cache", from, to];
         let mut transfer = hosts.start_cp([&SLOWLY[..], &options].concat());
         wait_for_bytes(&mut transfer, 6_000_000);
         network.drop_udp();

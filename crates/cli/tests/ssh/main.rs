@@ -7,11 +7,11 @@
 #![cfg(target_os = "linux")]
 
 mod asking;
-mod between;
 mod carriers;
 mod client;
 mod copying;
 mod edits;
+mod host_to_host;
 mod hosts;
 mod interrupting;
 mod killing;

@@ -1,7 +1,6 @@
 //! The line with which the remote host answers a request.
 
-use super::restriction::Restriction;
-use crate::error::{Context, Error, read_answer};
+use crate::error::{Context, Error, RequiredFeature, read_answer};
 use crate::ticket::{Ticket, TicketError};
 
 /// Prefix of the answer line that has a ticket.
@@ -30,7 +29,7 @@ pub(super) struct RemoteAnswer {
     /// Number of remote items, if the request has wildcards.
     pub(super) items: Option<u64>,
     /// The restrictions of the request that the remote host enforces.
-    pub(super) enforced: Vec<Restriction>,
+    pub(super) enforced: Vec<RequiredFeature>,
 }
 
 impl RemoteAnswer {
@@ -45,7 +44,7 @@ impl RemoteAnswer {
             text += &format!(" {ITEMS}{items}");
         }
         if !self.enforced.is_empty() {
-            let names: Vec<_> = self.enforced.iter().map(|restriction| restriction.name()).collect();
+            let names: Vec<_> = self.enforced.iter().map(|feature| feature.name()).collect();
             text += &format!(" {ENFORCES}{}", names.join(","));
         }
         Ok(text)
@@ -71,7 +70,7 @@ pub(super) fn parse_answer(line: &str) -> Result<RemoteAnswer, Error> {
                 } else if let Some(count) = word.strip_prefix(ITEMS) {
                     items = count.parse().ok();
                 } else if let Some(names) = word.strip_prefix(ENFORCES) {
-                    enforced = names.split(',').filter_map(Restriction::from_name).collect();
+                    enforced = names.split(',').filter_map(RequiredFeature::from_name).collect();
                 }
             }
             Ok(RemoteAnswer { ticket, links_followed, items, enforced })
@@ -81,9 +80,8 @@ pub(super) fn parse_answer(line: &str) -> Result<RemoteAnswer, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::restriction::Restriction;
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::error::{ErrorKind, RequiredFeature};
 
     #[test]
     fn answer_forged_kind_is_other() {
@@ -125,7 +123,7 @@ mod tests {
         assert!(parse_answer("followed=1").is_err());
         let line = text(2) + " enforces=safe-links,later,max-delete";
         let answer = parse_answer(&line).unwrap();
-        assert_eq!(answer.enforced, [Restriction::SafeLinks, Restriction::MaxDelete]);
+        assert_eq!(answer.enforced, [RequiredFeature::SafeLinks, RequiredFeature::MaxDelete]);
         assert_eq!(answer.to_text().unwrap(), text(2) + " enforces=safe-links,max-delete");
     }
 }

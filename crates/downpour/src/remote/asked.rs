@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use net::Endpoint;
 
-use super::limited::Limited;
 use super::path_expansion::{expand, sources};
 use super::request::{RemoteTask, Request};
-use super::restricted_root::{LinkHandling, Only, RestrictedItem, as_typed};
+use super::restricted_root::{LinkHandling, RestrictedItem, RestrictedRoot, as_typed};
 use crate::base64::Bytes;
-use crate::error::Error;
+use crate::error::{Error, KeyRefusal};
 use crate::files::{ReceiveRequest, Scanner, SourceItem, SourceOptions};
 use crate::path_cache::PathCache;
 use crate::ticket::{Role, Ticket, fresh_key};
@@ -47,11 +46,11 @@ pub(super) fn add_ssh_address(ticket: &mut Ticket) {
 /// directories must stay open.
 pub(super) fn config(
     request: Request,
-    only: Option<&Only>,
+    only: Option<&RestrictedRoot>,
 ) -> Result<(TransferConfig, u64, Vec<RestrictedItem>), Error> {
     let (mut links_followed, mut limited, engine) = (0, Vec::new(), request.engine());
     // A restricted key changes nothing outside its directory.
-    let remembers = only.is_none() && !request.forgets;
+    let remembers = only.is_none() && !request.ignores_path_cache;
     let task = match request.task {
         RemoteTask::Send { sources: paths, mut scan, compared, dry_run }
         | RemoteTask::Forward { sources: paths, mut scan, compared, dry_run, .. } => {
@@ -113,7 +112,7 @@ fn all_sources(paths: impl Iterator<Item = PathBuf>, compared: bool) -> Result<V
 
 /// Returns the items to send from the directory of a restricted key.
 fn limited_sources(
-    only: &Only,
+    only: &RestrictedRoot,
     paths: impl Iterator<Item = PathBuf>,
     scan: &SourceOptions,
     compared: bool,
@@ -128,7 +127,7 @@ fn limited_sources(
         let found = only.sources(&path, reading)?;
         let is_link = |source: &&RestrictedItem| source.is_followed && !source.root.path.is_dir();
         if scan.remove_sources && found.iter().any(|source| is_link(&source)) {
-            return Err(Error::KeyRestricted(Limited::NoRemovingBehindLinks));
+            return Err(Error::KeyRestricted(KeyRefusal::NoRemovingBehindLinks));
         }
         sources.extend(found);
     }

@@ -7,13 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::JoinHandle;
 
-use super::copy_error::CopyError;
 use super::host_to_host::between;
 use super::locator::SshLocator;
 use super::request::{RemoteTask, Request};
 use super::{HostCopy, Location};
 use crate::base64::Bytes;
-use crate::error::{Context, Error};
+use crate::error::{Context, CopyError, Error};
 use crate::files::permitted::has_wildcards;
 use crate::files::{
     AllowedNames, Compare, DirectoryIf, ItemName, LinkPolicy, ReceiveRequest, RequestedItems, Scanner, SourceItem,
@@ -250,7 +249,7 @@ impl HostCopy {
 
     pub(super) fn request(&self, task: RemoteTask) -> Request {
         let mut request = Request::new(task, &self.path, &self.options.engine);
-        request.forgets = self.options.paths.is_none();
+        request.ignores_path_cache = self.options.paths.is_none();
         request
     }
 

@@ -13,15 +13,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::copy_error::CopyError;
 use super::host_to_host_frames::{Frame, Frames, MAX_DATA, RelayCommand, RelayEvent, read_frame};
 use super::launch::log_in;
 use super::request::{Onward, RemoteTask, Request};
-use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{CarrierChoice, HostCopy};
 use crate::base64::Bytes;
-use crate::error::{Context, Error, ErrorKind, kind_of_answer};
+use crate::error::{Context, CopyError, Error, ErrorKind, RequiredFeature, kind_of_answer};
 use crate::files::ReceiveRequest;
 use crate::transfer::{Events, LONGEST_PAUSE, StopReason, Summary, Transfer, TransferControl, TransferEvent};
 
@@ -162,7 +160,8 @@ impl HostToHostCopy {
         let copy = &self.copy;
         let mut on_note = |line| self.note(line);
         let remote = log_in((&copy.ssh, host, copy.path.family), request, &self.switch, &mut on_note);
-        let checked = remote.and_then(|remote| Restriction::check(&request.task, &remote.enforced).map(|()| remote));
+        let checked =
+            remote.and_then(|remote| RequiredFeature::check(&request.task, &remote.enforced).map(|()| remote));
         checked.map_err(|error| error.on(host))
     }
 

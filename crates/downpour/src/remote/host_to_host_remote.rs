@@ -17,12 +17,11 @@ use super::answer::RemoteAnswer;
 use super::asked::{config, ticket};
 use super::host_to_host_frames::{Frame, Frames, MAX_DATA, RelayCommand, RelayEvent, read_frame};
 use super::request::{Onward, RemoteTask, Request};
-use super::restricted_root::{Only, RestrictedItem};
-use super::restriction::Restriction;
+use super::restricted_root::{RestrictedItem, RestrictedRoot};
 use super::signals::Signals;
 use super::standard_io::{answer, pipes_to_ssh, refuse};
 use super::{HostCopy, Location, PathOptions, SshOptions};
-use crate::error::{Context, Error};
+use crate::error::{Context, Error, RequiredFeature};
 use crate::files::ReceiveRequest;
 use crate::ticket::Role;
 use crate::transfer::{
@@ -35,7 +34,7 @@ type Output = Arc<Frames<File>>;
 ///
 /// # Errors
 /// Any error that ended it early; it has been reported.
-pub(super) async fn run(request: Request, only: Option<&Only>) -> Result<Summary, Error> {
+pub(super) async fn run(request: Request, only: Option<&RestrictedRoot>) -> Result<Summary, Error> {
     let began = begin(request, only).inspect_err(refuse)?;
     let mut signals = Signals::install().map_err(Error::OutOfResources)?;
     let switch = began.transfer.switch();
@@ -61,8 +60,8 @@ struct Began {
     _sources: Vec<RestrictedItem>,
 }
 
-fn begin(mut request: Request, only: Option<&Only>) -> Result<Began, Error> {
-    let enforced = Restriction::of(&request.task);
+fn begin(mut request: Request, only: Option<&RestrictedRoot>) -> Result<Began, Error> {
+    let enforced = RequiredFeature::of(&request.task);
     let has_wildcards = request.task.has_wildcards();
     let onward = match &mut request.task {
         RemoteTask::Forward { onward, .. } => onward.take(),

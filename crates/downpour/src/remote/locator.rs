@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use super::launch::log_in;
 use super::request::Request;
-use super::restriction::Restriction;
 use super::ssh::Remote;
 use super::{CarrierChoice, PathOptions, SshOptions};
-use crate::error::{Context, Error, ErrorKind};
+use crate::error::{Context, Error, ErrorKind, RequiredFeature};
 use crate::path_cache::PathCache;
 use crate::transfer::{PeerLocator, Route, TransferControl, TransferEvent};
 
@@ -51,7 +50,7 @@ impl PeerLocator for SshLocator {
     fn locate(&mut self, switch: &TransferControl, on_note: &mut dyn FnMut(String)) -> Result<Route, Error> {
         let remote = log_in((&self.ssh, &self.host, self.path.family), &self.request, switch, on_note)?;
         // Otherwise the remote program exits with ssh, and has changed nothing.
-        Restriction::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
+        RequiredFeature::check(&self.request.task, &remote.enforced).map_err(|error| error.on(&self.host))?;
         let remote = self.remote.insert(remote);
         (self.links_followed, self.items) = (remote.links_followed, remote.items);
         let only_ssh = self.path.via == CarrierChoice::Ssh || (self.path.via == CarrierChoice::Auto && self.udp_closed);

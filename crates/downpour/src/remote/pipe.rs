@@ -17,7 +17,6 @@ use transport::ConnectOptions;
 
 use super::locator::from_remote;
 use super::pipe_frames::{STREAM, Unsent};
-use super::pipe_input::{SignalProbe, Stdin};
 use super::pipe_output::OutputState;
 use super::request::RemoteTask;
 use super::ssh::Remote;
@@ -26,6 +25,7 @@ use crate::block_on::{Blocking, block_on};
 use crate::error::{Closing, Error, PeerContext, is_done};
 use crate::protocol::handshake::PIPE;
 use crate::protocol::ssh::FALL_BACK;
+use crate::streams::{SignalProbe, Stdin};
 use crate::ticket::Role;
 use crate::transfer::{StopReason, TransferControl};
 

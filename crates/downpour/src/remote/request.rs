@@ -48,8 +48,8 @@ pub(super) struct Request<P = Profile> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_memory: Option<u64>,
     /// Whether the path cache is neither read nor written.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) forgets: bool,
+    #[serde(rename = "forgets", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ignores_path_cache: bool,
 }
 
 /// A task.
@@ -125,7 +125,7 @@ impl Request {
             profile: profile.clone(),
             dead_after: *dead_after,
             max_memory: *max_memory,
-            forgets: false,
+            ignores_path_cache: false,
         }
     }
 
@@ -202,8 +202,8 @@ impl Request {
         let profile = names
             .deserialize(request.profile)
             .map_err(|error| Error::Ssh(format!("unknown profile setting in this downpour: {error}")))?;
-        let Request { version, task, via, family, ports, dead_after, max_memory, forgets, .. } = request;
-        Ok(Self { version, task, via, family, ports, profile, dead_after, max_memory, forgets })
+        let Request { version, task, via, family, ports, dead_after, max_memory, ignores_path_cache, .. } = request;
+        Ok(Self { version, task, via, family, ports, profile, dead_after, max_memory, ignores_path_cache })
     }
 }
 

@@ -13,10 +13,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, fstat, openat, readlinkat, statat
 use rustix::io::Errno;
 use rustix::process::{fchdir, geteuid};
 
-use super::limited::Limited;
 use super::path_expansion::matches;
 use super::request::RemoteTask;
-use crate::error::Error;
+use crate::error::{Error, KeyRefusal};
 use crate::files::directory::NAMED_WAY;
 use crate::files::permitted::has_wildcards;
 use crate::files::{FilesError, SourceItem};
@@ -46,7 +45,7 @@ pub struct KeyRestriction {
 
 /// The open directory of a restricted key.
 #[derive(Debug)]
-pub(super) struct Only {
+pub(super) struct RestrictedRoot {
     directory: OwnedFd,
     access: Access,
 }
@@ -84,7 +83,7 @@ struct ItemLocation {
     is_directory: bool,
 }
 
-impl Only {
+impl RestrictedRoot {
     /// Opens the restricted directory.
     ///
     /// # Errors
@@ -220,7 +219,7 @@ impl Only {
             b"" | b"~" => b".".to_vec(),
             [b'~', b'/', rest @ ..] => rest.to_vec(),
             [b'~', ..] => {
-                return Err(Error::KeyRestricted(Limited::OtherHome(path.to_owned())));
+                return Err(Error::KeyRestricted(KeyRefusal::OtherHome(path.to_owned())));
             }
             [b'/', ..] => {
                 let own = self.path()?.into_os_string().into_vec();
@@ -259,7 +258,7 @@ impl Only {
                 // A component was renamed while the kernel resolved `..`.
                 Err(Errno::AGAIN | Errno::INTR) if attempts.next().is_some() => {}
                 Err(Errno::XDEV | Errno::LOOP) => return Err(outside(path)),
-                Err(Errno::NOSYS) => return Err(Error::KeyRestricted(Limited::NoOpenat2)),
+                Err(Errno::NOSYS) => return Err(Error::KeyRestricted(KeyRefusal::NoOpenat2)),
                 Err(error) => return Err(absent(path, error)),
             }
         }
@@ -317,7 +316,7 @@ pub(super) fn as_typed(error: FilesError, sources: &[RestrictedItem]) -> FilesEr
 }
 
 fn outside(path: &Path) -> Error {
-    Error::KeyRestricted(Limited::Outside(path.to_owned()))
+    Error::KeyRestricted(KeyRefusal::Outside(path.to_owned()))
 }
 
 fn absent(path: &Path, error: Errno) -> Error {
@@ -336,7 +335,7 @@ fn anchor(directory: &OwnedFd, name: &[u8]) -> PathBuf {
 /// Returns the current path of an open file.
 fn real_path(file: &OwnedFd) -> Result<PathBuf, Error> {
     let link = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    let unknown = |error: Errno| Error::KeyRestricted(Limited::Untraceable(error.to_string()));
+    let unknown = |error: Errno| Error::KeyRestricted(KeyRefusal::Untraceable(error.to_string()));
     let path = readlinkat(CWD, link, Vec::new()).map_err(unknown)?;
     Ok(OsStr::from_bytes(path.as_bytes()).into())
 }
@@ -371,7 +370,7 @@ mod tests {
     }
 
     /// Creates `limit`, a directory with a tree and links in it, next to `secret`.
-    fn limited() -> (TempDir, Only) {
+    fn limited() -> (TempDir, RestrictedRoot) {
         let base = tempdir().unwrap();
         let at = |name: &str| base.path().join(name);
         fs::create_dir_all(at("limit/directory/in")).unwrap();
@@ -390,12 +389,12 @@ mod tests {
             symlink(target, at(link)).unwrap();
         }
         symlink(at("secret"), at("limit/absolute")).unwrap();
-        let only = Only::open(&KeyRestriction { directory: at("limit"), access: Access::Full }).unwrap();
+        let only = RestrictedRoot::open(&KeyRestriction { directory: at("limit"), access: Access::Full }).unwrap();
         (base, only)
     }
 
     /// Returns the names that are sent for a path.
-    fn sent(only: &Only, path: &str, reading: LinkHandling) -> Result<Vec<String>, Error> {
+    fn sent(only: &RestrictedRoot, path: &str, reading: LinkHandling) -> Result<Vec<String>, Error> {
         let sources = only.sources(Path::new(path), reading)?;
         let roots = sources.iter().map(|source| source.root.clone()).collect();
         let batches = Scanner::new(roots, SourceOptions::default())?;
@@ -673,7 +672,7 @@ mod tests {
             (Access::ReadOnly, [false, true, true, false, false, true, false, false]),
             (Access::WriteOnly, [true, true, false, false, false, false, true, false]),
         ] {
-            let only = Only { directory: only.directory.try_clone().unwrap(), access };
+            let only = RestrictedRoot { directory: only.directory.try_clone().unwrap(), access };
             assert_eq!(tasks().map(|task| only.permits(&task).is_ok()), wanted, "{access:?}");
         }
     }

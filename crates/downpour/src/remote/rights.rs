@@ -1,9 +1,8 @@
 //! The actions of a task on the remote host, and the rights of a restricted key.
 
-use super::limited::Limited;
 use super::request::RemoteTask;
 use super::restricted_root::Access;
-use crate::error::Error;
+use crate::error::{Error, KeyRefusal};
 use crate::files::{LinkPolicy, ReceiveRequest, SourceOptions};
 
 /// An action of a task that needs a right.
@@ -97,7 +96,7 @@ impl Operation {
 
     fn of_receiver(spec: &ReceiveRequest) -> Vec<Self> {
         let ReceiveRequest {
-            // The location: beneath the directory, as `Only` finds it; `within` is no part of a request.
+            // The location: beneath the directory, as `RestrictedRoot` finds it; `within` is no part of a request.
             target: _,
             within: _,
             outputs: _,
@@ -157,20 +156,20 @@ impl Access {
 
     /// Returns why the login has no right to an action; `None` if it has. A right is granted by a match arm that names
     /// it.
-    const fn refusal(self, deed: Operation, is_root: bool) -> Option<Limited> {
+    const fn refusal(self, deed: Operation, is_root: bool) -> Option<KeyRefusal> {
         match (deed, self) {
-            (Operation::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoCommands),
-            (Operation::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoConnections),
-            (Operation::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoFollowing),
-            (Operation::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoLinking),
-            (Operation::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(Limited::NoPath),
-            (Operation::Read | Operation::RemoveSources, Self::WriteOnly) => Some(Limited::OnlyReceives),
-            (Operation::RemoveSources, Self::ReadOnly) => Some(Limited::NoRemoving),
-            (Operation::Write | Operation::Delete, Self::ReadOnly) => Some(Limited::OnlySends),
-            (Operation::TryDisk, Self::ReadOnly) => Some(Limited::NoTrial),
+            (Operation::Run, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(KeyRefusal::NoCommands),
+            (Operation::Connect, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(KeyRefusal::NoConnections),
+            (Operation::FollowLinks, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(KeyRefusal::NoFollowing),
+            (Operation::HardLink, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(KeyRefusal::NoLinking),
+            (Operation::MakePath, Self::Full | Self::ReadOnly | Self::WriteOnly) => Some(KeyRefusal::NoPath),
+            (Operation::Read | Operation::RemoveSources, Self::WriteOnly) => Some(KeyRefusal::OnlyReceives),
+            (Operation::RemoveSources, Self::ReadOnly) => Some(KeyRefusal::NoRemoving),
+            (Operation::Write | Operation::Delete, Self::ReadOnly) => Some(KeyRefusal::OnlySends),
+            (Operation::TryDisk, Self::ReadOnly) => Some(KeyRefusal::NoTrial),
             // A set-user-ID program, a capability or a device would give access to the whole host.
             (Operation::Preserve, Self::Full | Self::ReadOnly | Self::WriteOnly) if is_root => {
-                Some(Limited::NoAttributes)
+                Some(KeyRefusal::NoAttributes)
             }
             (
                 Operation::Read

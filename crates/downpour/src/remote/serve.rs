@@ -10,13 +10,12 @@ use super::announced::Announced;
 use super::answer::RemoteAnswer;
 use super::asked::{VALID_FOR, add_ssh_address, config, ticket};
 use super::request::{Bounds, RemoteTask, Request};
-use super::restricted_root::{KeyRestriction, Only, RestrictedItem};
-use super::restriction::Restriction;
+use super::restricted_root::{KeyRestriction, RestrictedItem, RestrictedRoot};
 use super::signals::Signals;
 use super::standard_io::{FallBackToSsh, Unbuffered, answer, listen_to_stdin, pipes_to_ssh, refuse};
 use super::{CarrierChoice, doctor, host_to_host_remote, pipe_end, tunnel_end};
 use crate::base64::Bytes;
-use crate::error::Error;
+use crate::error::{Error, RequiredFeature};
 use crate::ticket::Ticket;
 use crate::transfer::{
     ListenOptions, Rendezvous, StopReason, Summary, Transfer, TransferConfig, TransferEvent, start, start_over,
@@ -44,7 +43,7 @@ pub enum ServeResult {
 /// # Errors
 /// Any error that ended it early. The peer has been informed as far as possible.
 pub async fn serve(names: &AlgorithmRegistry, limit: Option<&KeyRestriction>) -> Result<ServeResult, Error> {
-    let only = limit.map(Only::open).transpose().inspect_err(refuse)?;
+    let only = limit.map(RestrictedRoot::open).transpose().inspect_err(refuse)?;
     let bounds = if only.is_some() { Bounds::LIMITED } else { Bounds::OF_USER };
     let mut request = Request::read(&mut Unbuffered, names, bounds).inspect_err(refuse)?;
     let mut held = None;
@@ -116,9 +115,9 @@ fn examine(request: Request, held: Option<OwnedFd>) -> Result<Result<ServeResult
     Ok(attended.map(|()| ServeResult::Examination))
 }
 
-fn prepare(request: Request, only: Option<&Only>) -> Result<Serving, Error> {
+fn prepare(request: Request, only: Option<&RestrictedRoot>) -> Result<Serving, Error> {
     let (via, bind) = (request.via, request.bind());
-    let enforced = Restriction::of(&request.task);
+    let enforced = RequiredFeature::of(&request.task);
     let has_wildcards = request.task.has_wildcards();
     let (config, links_followed, sources) = config(request, only)?;
     let items = config.task.items().filter(|_| has_wildcards);

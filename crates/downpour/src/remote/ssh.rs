@@ -19,8 +19,7 @@ use super::SshOptions;
 use super::answer::RemoteAnswer;
 use super::location::host_name;
 use super::process::Process;
-use super::restriction::Restriction;
-use crate::error::Error;
+use crate::error::{Error, RequiredFeature};
 use crate::protocol::ssh::FALL_BACK;
 use crate::ticket::Ticket;
 
@@ -208,7 +207,7 @@ pub(super) struct Remote {
     /// Number of remote items, if the request has wildcards.
     pub(super) items: Option<u64>,
     /// The restrictions of the request that the remote host enforces.
-    pub(super) enforced: Vec<Restriction>,
+    pub(super) enforced: Vec<RequiredFeature>,
     /// Duration of the login, with the user's typing.
     login: Duration,
 }

@@ -80,8 +80,9 @@ pub(super) async fn run(request: &Request, places: &[ForwardAddress]) -> Result<
 }
 
 fn prepare(request: &Request, places: &[ForwardAddress]) -> Result<(Vec<Listener>, Option<Endpoint>, Ticket), Error> {
-    let listen =
-        |place: &ForwardAddress| Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source });
+    let listen = |place: &ForwardAddress| {
+        Listener::bind(place).map_err(|source| Error::Listen { address: place.to_string(), source })
+    };
     let listeners = places.iter().map(listen).collect::<Result<_, _>>()?;
     let is_udp = request.via != CarrierChoice::Ssh;
     let endpoint =

@@ -5,6 +5,7 @@ mod error;
 mod frames;
 mod receive;
 mod send;
+mod stdin;
 mod target;
 
 use net::{Connection, NetError};
@@ -12,6 +13,8 @@ use net::{Connection, NetError};
 pub use error::StreamError;
 pub use receive::StreamFetch;
 pub use send::StreamOffer;
+pub(crate) use stdin::Stdin;
+pub use stdin::{SignalProbe, StreamSource};
 pub use target::StreamTarget;
 
 use crate::error::{Closing, Error};

@@ -1,27 +1,27 @@
 //! The sender of a stream.
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use net::{AcceptOptions, Bind, Connection, Endpoint, Incoming, NetError, SendStream};
+use net::{AcceptOptions, Connection, Endpoint, Incoming, NetError, SendStream};
 use tokio::sync::oneshot;
 
 use super::error::StreamError;
+use super::stdin::StreamSource;
 use super::{STREAM, close, frames};
 use crate::block_on::Blocking;
 use crate::error::{Error, PeerContext, is_done};
 use crate::options::EngineOptions;
 use crate::protocol::handshake;
-use crate::remote::{SignalProbe, Stdin};
 use crate::ticket::{Role, Ticket, fresh_key};
 use crate::transfer::{StopReason, TransferControl, reachable};
 
-/// A sender with a stream on its standard input, for the first peer that connects with its ticket.
+/// A sender with a stream, for the first peer that connects with its ticket.
 #[derive(Debug)]
 pub struct StreamOffer {
     endpoint: Endpoint,
@@ -43,8 +43,7 @@ impl StreamOffer {
         valid_for: Duration,
         options: EngineOptions,
     ) -> Result<Self, Error> {
-        let endpoint =
-            Endpoint::builder().options(options.endpoint).bind(bind.map_or_else(Bind::default, Bind::Address))?;
+        let endpoint = Endpoint::builder().options(options.endpoint).bind(bind)?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Streams };
@@ -59,15 +58,14 @@ impl StreamOffer {
         &self.ticket
     }
 
-    /// Sends this process's standard input to the first peer, until the receiver has it completely; returns the number
-    /// of its bytes. An end of the input by a signal to this process group, which `probe` detects, is an error. `taken`
-    /// counts the bytes that were read.
+    /// Sends the data to the first peer, until the receiver has it completely; returns the number of its bytes. An end
+    /// of standard input by a signal to this process group is an error. `taken` counts the bytes that were read.
     ///
     /// # Errors
     /// [`Error::TicketExpired`], [`Error::Stream`], the end of the connection, or why it was stopped.
     pub async fn serve(
         self,
-        witness: SignalProbe,
+        source: StreamSource,
         taken: Arc<AtomicU64>,
         stop: impl Future<Output = StopReason>,
     ) -> Result<u64, Error> {
@@ -80,7 +78,7 @@ impl StreamOffer {
         // Data read from a pipe can be sent to one peer only.
         drop(incoming);
         let switch = Arc::<TransferControl>::default();
-        let input = Stdin::new(witness, Arc::clone(&switch), taken);
+        let input = source.open(Arc::clone(&switch), taken);
         let result = tokio::select! {
             result = deliver(&connection, name, input) => result,
             why = stop => {
@@ -97,10 +95,10 @@ impl StreamOffer {
 }
 
 /// Sends a stream, and waits until the receiver confirms it.
-async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result<u64, Error> {
+async fn deliver(connection: &Connection, name: Vec<u8>, input: Box<dyn Read + Send>) -> Result<u64, Error> {
     let stream = connection.open_uni_with(STREAM).await.map_err(ended)?;
     let (done, mut sent) = oneshot::channel();
-    // On a thread of its own: reading standard input cannot be cancelled.
+    // On a thread of its own: reading cannot be cancelled.
     let work = move || drop(done.send(send(&name, input, stream)));
     runtime::spawn("downpour-stream", work).map_err(Error::OutOfResources)?;
     let sent = tokio::select! {
@@ -124,7 +122,7 @@ async fn deliver(connection: &Connection, name: Vec<u8>, input: Stdin) -> Result
 }
 
 /// Returns the finished stream, too: dropping it early would reset it.
-fn send(name: &[u8], mut input: Stdin, mut stream: SendStream) -> Result<(u64, SendStream), StreamError> {
+fn send(name: &[u8], mut input: impl Read, mut stream: SendStream) -> Result<(u64, SendStream), StreamError> {
     let broken = |_: io::Error| StreamError::BrokenOff(0);
     frames::write_name(name, &mut Blocking(&mut stream)).map_err(broken)?;
     let bytes = frames::send(&mut input, &mut Blocking(&mut stream))?;

@@ -66,10 +66,7 @@ impl Puppet {
 
     /// Connects with these application bytes in the handshake.
     fn connect_with(ticket: &Ticket, role: Role, application: Vec<u8>) -> Self {
-        let endpoint = Endpoint::builder()
-            .options(net::EndpointOptions::new(Duration::from_secs(30)))
-            .bind(Bind::default())
-            .unwrap();
+        let endpoint = Endpoint::bind(Bind::default()).unwrap();
         let (sender, events) = channel();
         let handler = Box::new(move |event| sender.send(event).unwrap_or_default());
         let options = ConnectOptions::new(ticket.addresses.clone()).application(application);

@@ -97,8 +97,7 @@ impl TicketListener {
         options: EngineOptions,
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
-        let endpoint =
-            Endpoint::builder().options(options.endpoint).bind(bind.map_or_else(Bind::default, Bind::Address))?;
+        let endpoint = Endpoint::builder().options(options.endpoint).bind(bind)?;
         let addresses = reachable(endpoint.local_address()).map_err(Error::OutOfResources)?;
         let expires = runtime::system_time() + valid_for;
         let ticket = Ticket { key: fresh_key()?, expires, addresses, listener: Role::Tunnel };

@@ -50,7 +50,7 @@ impl LocalEnd {
     ) -> Result<Self, Error> {
         raise_descriptor_limit();
         let listen = |place: &ForwardAddress| {
-            Listener::bind(place).map_err(|source| Error::Listen { place: place.clone(), source })
+            Listener::bind(place).map_err(|source| Error::Listen { address: place.to_string(), source })
         };
         let listeners = forwarding.local.iter().map(|forward| listen(&forward.listen)).collect::<Result<_, _>>()?;
         let metrics = forwarding.metrics.as_ref().map(listen).transpose()?;

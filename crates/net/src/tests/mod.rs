@@ -169,7 +169,7 @@ fn sockets() -> (PipePair, PipePair) {
 }
 
 fn start(way: PipePair) -> Endpoint {
-    Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).over_pipes(way.0, way.1).unwrap()
+    Endpoint::builder().over_pipes(way.0, way.1).unwrap()
 }
 
 /// Returns two endpoints and a connection between them.

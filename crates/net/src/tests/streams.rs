@@ -214,8 +214,8 @@ fn reads_that_are_cancelled_lose_nothing() {
 #[test]
 fn an_endpoint_serves_many_connections_through_its_queue() {
     let bind = Bind::Address("127.0.0.1:0".parse().unwrap());
-    let server = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
-    let client = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(&bind).unwrap();
+    let server = Endpoint::bind(&bind).unwrap();
+    let client = Endpoint::bind(&bind).unwrap();
     let mut incoming = server.incoming(KEY, in_ten_minutes(), accept_options());
     let mut streams = Vec::new();
     for tag in 0..3 {

@@ -9,9 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use transport::ConnectOptions;
 use transport::recovery::EcnCodepoint;
 
-use super::{DEAD_AFTER, End, KEY, handler};
+use super::{End, KEY, handler};
 use crate::carrier::{Outgoing, Sent, Socket};
-use crate::{Bind, Endpoint, EndpointOptions, Event, NetError};
+use crate::{Bind, Endpoint, Event, NetError};
 
 fn bound(address: &str) -> Socket {
     Socket::new(Bind::from(Some(address.parse().unwrap())).open().unwrap()).unwrap()
@@ -107,7 +107,7 @@ fn datagrams_after_an_error_are_not_lost() {
 #[test]
 fn a_peer_that_should_be_listening_and_is_not_is_given_up_at_once() {
     let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::builder().options(EndpointOptions::new(DEAD_AFTER)).bind(local).unwrap();
+    let endpoint = Endpoint::bind(local).unwrap();
     let (sender, events) = channel();
     let mut options = ConnectOptions::new(vec![deserted("127.0.0.1:0")]);
     (options.handshake_timeout, options.peer_listens) = (Duration::from_secs(600), true);

@@ -157,7 +157,7 @@ pub(super) fn shortened(path: Vec<u8>) -> Vec<u8> {
 
 /// Whether a name is skipped on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Omission {
+enum SkipClass {
     OnPurpose,
     /// The transfer is partial because of it.
     Failure,
@@ -165,7 +165,7 @@ enum Omission {
 
 numbered! {
 /// The reason why a name was skipped, with its number on the wire.
-pub enum SkipReason: Omission {
+pub enum SkipReason: SkipClass {
     /// The file cannot be read, for lack of permission or because of a failure.
     Unreadable = 1, Failure, "cannot be read";
     /// The name was listed and disappeared a moment later.
@@ -202,7 +202,7 @@ impl SkipReason {
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub fn is_failure(self) -> bool {
-        matches!(self.nature(), Omission::Failure)
+        matches!(self.class(), SkipClass::Failure)
     }
 
     /// Whether every release of this protocol version knows it. A receiver that does not ends the transfer.
@@ -214,7 +214,7 @@ impl SkipReason {
 
 /// Whether the cause of a voided file passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cause {
+enum VoidClass {
     /// The file may be read unchanged at another attempt.
     Passing,
     Lasting,
@@ -222,7 +222,7 @@ enum Cause {
 
 numbered! {
 /// The reason why a file was voided, with its number on the wire.
-pub enum VoidReason: Cause {
+pub enum VoidReason: VoidClass {
     /// Its size grew or its time changed since the scan.
     Changed = 1, Passing, "changed while it was sent";
     /// The file ended before its size at the scan.
@@ -238,6 +238,6 @@ impl VoidReason {
     /// Whether the file may be read unchanged at another attempt.
     #[must_use]
     pub const fn may_pass(self) -> bool {
-        matches!(self.nature(), Cause::Passing)
+        matches!(self.class(), VoidClass::Passing)
     }
 }

@@ -22,7 +22,7 @@ impl Notice {
 
 /// The category of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Nature {
+enum NoticeClass {
     /// An action of the receiver.
     Change,
     /// A remark that needs no action.
@@ -37,7 +37,7 @@ enum Nature {
 
 numbered! {
 /// An event of a name, with its number on the wire.
-pub enum NoticeKind: Nature {
+pub enum NoticeKind: NoticeClass {
     /// The name is new.
     Create = 1, Change, "create";
     /// The name replaces something else.
@@ -147,18 +147,18 @@ impl NoticeKind {
     /// Whether a sender reports it, about a source to be removed.
     #[must_use]
     pub const fn is_of_sender(self) -> bool {
-        match self.nature() {
-            Nature::Removal | Nature::NoRemoval => true,
-            Nature::Change | Nature::Remark | Nature::Failure => false,
+        match self.class() {
+            NoticeClass::Removal | NoticeClass::NoRemoval => true,
+            NoticeClass::Change | NoticeClass::Remark | NoticeClass::Failure => false,
         }
     }
 
     /// Whether the transfer is partial because of it.
     #[must_use]
     pub const fn is_failure(self) -> bool {
-        match self.nature() {
-            Nature::Failure | Nature::NoRemoval => true,
-            Nature::Change | Nature::Remark | Nature::Removal => false,
+        match self.class() {
+            NoticeClass::Failure | NoticeClass::NoRemoval => true,
+            NoticeClass::Change | NoticeClass::Remark | NoticeClass::Removal => false,
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Enums of the protocol whose variants are one row each: number, nature, text.
+//! Enums of the protocol whose variants are one row each: number, class, text.
 
-/// Makes an enum of rows `Variant = number, nature, "text";`, with `from_code`, `nature` and `Display`, and the
+/// Makes an enum of rows `Variant = number, class, "text";`, with `from_code`, `class` and `Display`, and the
 /// constant `ALL`. A duplicate number does not compile.
 macro_rules! numbered {
-    ($(#[$attribute:meta])* pub enum $name:ident: $nature:ident {
+    ($(#[$attribute:meta])* pub enum $name:ident: $class:ident {
         $($(#[$doc:meta])* $variant:ident = $number:literal, $kind:ident, $text:literal;)+
     }) => {
         $(#[$attribute])*
@@ -23,9 +23,9 @@ macro_rules! numbered {
                 Self::ALL.iter().copied().find(|known| *known as u8 == code)
             }
 
-            const fn nature(self) -> $nature {
+            const fn class(self) -> $class {
                 match self {
-                    $(Self::$variant => $nature::$kind,)+
+                    $(Self::$variant => $class::$kind,)+
                 }
             }
         }

@@ -30,10 +30,10 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Preserve modes regardless of the umask; times are always preserved",
         more: "Set-user-ID and set-group-ID are preserved only with --owner and --group, and if the receiver is root.",
         of: &[Cp],
-        set: |args, _| (args.receive.modes, args.preserves) = (Modes::Exact, true),
+        set: |args, _| (args.receive.modes, args.preserves_modes) = (Modes::Exact, true),
         ..ATTRIBUTES
     },
-    Flag { name: "permissions", short: Some('p'), of: &[Sync], set: |args, _| args.preserves = true, ..IMPLIED },
+    Flag { name: "permissions", short: Some('p'), of: &[Sync], set: |args, _| args.preserves_modes = true, ..IMPLIED },
     Flag { name: "times", short: Some('t'), ..IMPLIED },
     Flag {
         name: "owner",

@@ -185,7 +185,7 @@ pub(super) const FLAGS: &[Flag] = &[
         help: "Read --files-from as names separated by NUL, as written by `find -print0`",
         requires: Some("files-from"),
         settable: Settable::Typed,
-        set: |args, _| args.from0 = true,
+        set: |args, _| args.nul_separated = true,
         ..SELECTION
     },
     Flag {

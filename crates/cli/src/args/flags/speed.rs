@@ -60,9 +60,9 @@ pub(super) const FLAGS: &[Flag] = &[
         ..SPEED
     },
     Flag {
-        name: "no-memory",
+        name: "no-path-cache",
         help: "Do not read or write the path cache",
-        set: |args, _| args.speed.no_memory = true,
+        set: |args, _| args.speed.no_path_cache = true,
         ..SPEED
     },
     Flag {

@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{CopyError, PathOptions, SshOptions};
-use crate::error::Error;
+use super::{PathOptions, SshOptions};
+use crate::error::{CopyError, Error};
 use crate::options::EngineOptions;
 use crate::transfer::{StopReason, TransferControl};
 use net::EndpointOptions;

@@ -1,9 +1,7 @@
 //! Bounds on the length of a request and on its size in memory: an empty name takes 3 bytes of text, and many times as
 //! much once it is read.
 
-use crate::error::Error;
-use crate::remote::copy_error::CopyError;
-use crate::remote::limited::Limited;
+use crate::error::{CopyError, Error, KeyRefusal};
 
 /// Estimated memory of each value, beside the text: more than an element of a list takes, in this form and in that of
 /// the transfer.
@@ -55,7 +53,7 @@ impl Bounds {
 
     fn refusal(&self, bytes: u64) -> Error {
         match self.is_limited {
-            true => Error::KeyRestricted(Limited::TooLarge(bytes)),
+            true => Error::KeyRestricted(KeyRefusal::TooLarge(bytes)),
             false => CopyError::TooLarge(bytes).into(),
         }
     }

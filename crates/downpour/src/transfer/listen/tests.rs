@@ -21,10 +21,7 @@ fn listener(into: &Path) -> (Listener, Transfer) {
 /// Creates an endpoint without a peer.
 fn endpoint() -> Endpoint {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let endpoint = Endpoint::builder()
-        .options(net::EndpointOptions::new(Duration::from_secs(30)))
-        .over_pipes(ours.try_clone().unwrap().into(), ours.into())
-        .unwrap();
+    let endpoint = Endpoint::builder().over_pipes(ours.try_clone().unwrap().into(), ours.into()).unwrap();
     // Kept open until the process ends: a closed pipe would end the connection.
     std::mem::forget(theirs);
     endpoint

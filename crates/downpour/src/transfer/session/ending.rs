@@ -202,10 +202,7 @@ mod tests {
     fn close_without_confirmation_succeeds() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (read, write) = (ours.try_clone().unwrap().into(), ours.into());
-        let endpoint = net::Endpoint::builder()
-            .options(net::EndpointOptions::new(Duration::from_secs(30)))
-            .over_pipes(read, write)
-            .unwrap();
+        let endpoint = net::Endpoint::builder().over_pipes(read, write).unwrap();
         let (mailbox, inputs) = Mailbox::new();
         let options = transport::ConnectOptions::new(vec![PIPE_PEER]);
         let connection = endpoint.connect(([1; 32], options)).events(mailbox.events()).start();

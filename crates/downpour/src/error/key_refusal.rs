@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::files::lossy;
 
-/// Why a restricted key ([`KeyRestriction`](super::KeyRestriction)) refuses a request.
+/// Why a restricted key ([`KeyRestriction`](crate::remote::KeyRestriction)) refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Limited {
+pub enum KeyRefusal {
     /// The path is outside the directory.
     #[error("{} is outside the directory, or reached by a symbolic link that leaves it", .0.display())]
     Outside(#[serde(with = "lossy")] PathBuf),

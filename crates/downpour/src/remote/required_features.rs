@@ -1,18 +1,17 @@
-//! The restrictions in a request that earlier releases ignore silently. A release that refuses unknown fields by name
-//! ([`Request::read`](super::request::Request::read)) reports that it enforces [`Restriction::Later`].
+//! The parts of a request that earlier releases ignore silently. A release that refuses unknown fields by name
+//! ([`Request::read`](super::request::Request::read)) reports that it enforces [`RequiredFeature::AllFields`].
 
 use std::sync::Arc;
 
 use super::request::{Onward, RemoteTask};
-use super::restriction::Restriction;
 use crate::base64::Bytes;
-use crate::error::{Context, Error};
+use crate::error::{Context, Error, RequiredFeature};
 use crate::files::{AllowedNames, Preserve, ReceiveRequest, RequestedItems, SourceOptions};
 use crate::home::names_user;
 
-impl Restriction {
-    /// Returns the restrictions of a task. Added fields need no line in this function: everything beyond `known` is
-    /// [`Self::Later`].
+impl RequiredFeature {
+    /// Returns the features that a task requires. Added fields need no line in this function: everything beyond `known` is
+    /// [`Self::AllFields`].
     pub(super) fn of(task: &RemoteTask) -> Vec<Self> {
         match task {
             RemoteTask::Receive(spec) => Self::of_receiver(spec),
@@ -20,9 +19,9 @@ impl Restriction {
             RemoteTask::Forward { sources, scan, compared: _, dry_run: _, onward } => {
                 let mut asked = Self::of_sender(sources, scan);
                 // The sending host requests another one, and would omit fields that it does not know.
-                for restriction in onward.iter().flat_map(|onward| Self::of_onward(onward)) {
-                    if !asked.contains(&restriction) {
-                        asked.push(restriction);
+                for feature in onward.iter().flat_map(|onward| Self::of_onward(onward)) {
+                    if !asked.contains(&feature) {
+                        asked.push(feature);
                     }
                 }
                 asked
@@ -64,7 +63,7 @@ impl Restriction {
             (Self::Preserve, !scan.preserve.is_nothing()),
             (Self::RemoveSources, scan.remove_sources),
             (Self::Homes, sources.iter().any(|source| names_user(&source.to_path()))),
-            (Self::Later, known != *scan),
+            (Self::AllFields, known != *scan),
         ])
     }
 
@@ -120,14 +119,14 @@ impl Restriction {
             (Self::RemoveSources, spec.report_stored),
             (Self::Backup, !dry_run && spec.backup.is_some()),
             (Self::Homes, names_user(&spec.target)),
-            (Self::Later, known != *spec),
+            (Self::AllFields, known != *spec),
         ])
     }
 
     /// Checks that a peer that names `enforced` in its answer enforces all restrictions of `task`.
     ///
     /// # Errors
-    /// [`Error::Older`] if one is missing: the remote downpour is older than the restriction.
+    /// [`Error::Older`] if one is missing: the remote downpour is older than the feature.
     pub(super) fn check(task: &RemoteTask, enforced: &[Self]) -> Result<(), Error> {
         let Some(missing) = Self::of(task).into_iter().find(|asked| !enforced.contains(asked)) else { return Ok(()) };
         Err(Error::Older(missing).within(Context::Host(None)))
@@ -141,8 +140,8 @@ fn known(preserve: Preserve) -> Preserve {
     Preserve { owner, group, numeric_ids, acls, xattrs, specials, ..Preserve::default() }
 }
 
-fn chosen<const N: usize>(asked: [(Restriction, bool); N]) -> Vec<Restriction> {
-    asked.into_iter().filter_map(|(restriction, asked)| asked.then_some(restriction)).collect()
+fn chosen<const N: usize>(asked: [(RequiredFeature, bool); N]) -> Vec<RequiredFeature> {
+    asked.into_iter().filter_map(|(feature, asked)| asked.then_some(feature)).collect()
 }
 
 #[cfg(test)]
@@ -150,10 +149,10 @@ mod tests {
     use super::*;
     use crate::files::{Backup, Compare, Existing, Filter, Modes};
 
-    fn restrictions(option: fn(&mut ReceiveRequest)) -> Vec<Restriction> {
+    fn features(option: fn(&mut ReceiveRequest)) -> Vec<RequiredFeature> {
         let mut spec = ReceiveRequest::to_target("x");
         option(&mut spec);
-        Restriction::of_receiver(&spec)
+        RequiredFeature::of_receiver(&spec)
     }
 
     #[test]
@@ -166,7 +165,7 @@ mod tests {
             |spec| spec.make_path = true,
             |spec| spec.link_dest = vec![Bytes(b"x".to_vec())],
         ];
-        assert!(later.iter().all(|option| restrictions(*option) == [Restriction::Later]));
+        assert!(later.iter().all(|option| features(*option) == [RequiredFeature::AllFields]));
         let known: [fn(&mut ReceiveRequest); 12] = [
             |_| {},
             |spec| spec.existing = Existing::Replace,
@@ -181,6 +180,6 @@ mod tests {
             |spec| (spec.trust_staging, spec.differences, spec.report_stored) = (true, true, true),
             |spec| (spec.requested.many, spec.dry_run) = (true, true),
         ];
-        assert!(known.iter().all(|option| !restrictions(*option).contains(&Restriction::Later)));
+        assert!(known.iter().all(|option| !features(*option).contains(&RequiredFeature::AllFields)));
     }
 }

@@ -1,5 +1,7 @@
-//! Standard input of a pipe, and whether its end is the end of the data: docs/design/end-of-input.md.
+//! The data of a stream: from standard input, and whether its end is the end of the data
+//! (docs/design/end-of-input.md), or from another reader.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
@@ -62,6 +64,52 @@ impl Drop for SignalProbe {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// The data of a stream.
+pub enum StreamSource {
+    /// This process's standard input.
+    Stdin(SignalProbe),
+    /// A reader, which a thread of its own reads until its end.
+    Reader(Box<dyn Read + Send>),
+}
+
+impl StreamSource {
+    /// Reads this until its end.
+    pub fn reader(reader: impl Read + Send + 'static) -> Self {
+        Self::Reader(Box::new(reader))
+    }
+
+    /// Returns the reader of the data, which counts bytes in `taken`, and after a stop has no clean end.
+    pub(super) fn open(self, switch: Arc<TransferControl>, taken: Arc<AtomicU64>) -> Box<dyn Read + Send> {
+        match self {
+            Self::Stdin(probe) => Box::new(Stdin::new(probe, switch, taken)),
+            Self::Reader(reader) => Box::new(Counted { reader, taken }),
+        }
+    }
+}
+
+impl fmt::Debug for StreamSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdin(_) => "Stdin",
+            Self::Reader(_) => "Reader",
+        })
+    }
+}
+
+/// A reader, and the bytes that were read from it.
+struct Counted {
+    reader: Box<dyn Read + Send>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(out)?;
+        self.taken.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
     }
 }
 

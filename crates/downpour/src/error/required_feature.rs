@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A restriction of a receiver, or another part of a request that the remote host must know.
+/// A part of a request that the remote host must know, because a release that ignores it would do harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Restriction {
+pub enum RequiredFeature {
     /// Nothing is deleted if the source is empty.
     EmptySource,
     /// [`ReceiveRequest::max_delete`](crate::files::ReceiveRequest::max_delete).
@@ -26,10 +26,11 @@ pub enum Restriction {
     /// A path in the home of a named user, as in `~user/x`.
     Homes,
     /// Any of the fields that were added later.
-    Later,
+    #[serde(rename = "Later")]
+    AllFields,
 }
 
-impl Restriction {
+impl RequiredFeature {
     const ALL: [Self; 10] = [
         Self::EmptySource,
         Self::MaxDelete,
@@ -40,11 +41,11 @@ impl Restriction {
         Self::RemoveSources,
         Self::Backup,
         Self::Homes,
-        Self::Later,
+        Self::AllFields,
     ];
 
     /// Returns its name in an answer.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::EmptySource => "empty-source",
             Self::MaxDelete => "max-delete",
@@ -55,13 +56,13 @@ impl Restriction {
             Self::RemoveSources => "remove-sources",
             Self::Backup => "backup",
             Self::Homes => "homes",
-            Self::Later => "all-fields",
+            Self::AllFields => "all-fields",
         }
     }
 
-    /// Returns the restriction with this name in an answer.
-    pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|restriction| restriction.name() == name)
+    /// Returns the feature with this name in an answer.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|feature| feature.name() == name)
     }
 
     /// Returns the feature that a release without it lacks.
@@ -74,7 +75,7 @@ impl Restriction {
             Self::Permitted => "it does not check the names from another host",
             Self::RemoveSources => "it does not remove sources",
             Self::Homes => "it does not support ~user",
-            Self::Later => "it does not support all options of this copy",
+            Self::AllFields => "it does not support all options of this copy",
             Self::Backup => "it does not keep backups",
             Self::Preserve => "it does not support owners, groups, ACLs, extended attributes and special files",
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Its JSON is part of the protocol between releases: fields are only added, with a default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Eligible {
+pub struct FileLimits {
     /// The fewest bytes of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_size: Option<u64>,
@@ -20,7 +20,7 @@ pub struct Eligible {
     pub modified_since: Option<i64>,
 }
 
-impl Eligible {
+impl FileLimits {
     /// Whether a file of this size, modified at this second, takes part.
     #[must_use]
     pub fn takes(&self, size: u64, modified: i64) -> bool {
@@ -42,10 +42,10 @@ mod tests {
 
     #[test]
     fn eligible_limits_are_inclusive() {
-        let bounds = Eligible { min_size: Some(2), max_size: Some(4), modified_since: Some(-7) };
+        let bounds = FileLimits { min_size: Some(2), max_size: Some(4), modified_since: Some(-7) };
         let taken = |size, modified| bounds.takes(size, modified);
         assert_eq!([1, 2, 4, 5].map(|size| taken(size, 0)), [false, true, true, false]);
         assert_eq!([-8, -7, i64::MAX].map(|modified| taken(3, modified)), [false, true, true]);
-        assert!(Eligible::default().takes(0, i64::MIN) && Eligible::default().is_everything());
+        assert!(FileLimits::default().takes(0, i64::MIN) && FileLimits::default().is_everything());
     }
 }
