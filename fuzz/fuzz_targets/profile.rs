@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| transport::profile::fuzzing::fuzz_profile(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| systems::fuzzing::fuzz_profile(data));

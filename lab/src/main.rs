@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use lab::peers::Downpour;
-use transport::profile::AlgorithmRegistry;
 
 fn main() -> ExitCode {
-    lab::main(std::env::args_os(), Downpour::Found, AlgorithmRegistry::default())
+    lab::main(std::env::args_os(), Downpour::Found, systems::registry())
 }

@@ -39,7 +39,7 @@ static NAMES: OnceLock<AlgorithmRegistry> = OnceLock::new();
 
 /// Returns the registry of algorithms for profiles.
 pub(crate) fn names() -> &'static AlgorithmRegistry {
-    NAMES.get_or_init(AlgorithmRegistry::default)
+    NAMES.get_or_init(systems::registry)
 }
 
 /// Returns the profile of a simulated sender, by name, with these choices: one of the engine's, or `linux-tcp`, which
@@ -59,7 +59,7 @@ pub(crate) fn simulated_profile<'a>(
         };
     }
     let mut profile = names().profile(name).map_err(|error| match error {
-        ProfileError::UnknownName(_) => format!("{error}, {LINUX_TCP}"),
+        ProfileError::UnknownName { .. } => format!("{error}, {LINUX_TCP}"),
         error => error.to_string(),
     })?;
     profile.set_all(choices).map_err(|error| error.to_string())?;

@@ -148,7 +148,7 @@ static NAMES: OnceLock<AlgorithmRegistry> = OnceLock::new();
 
 /// Returns the names that profiles may use.
 fn names() -> &'static AlgorithmRegistry {
-    NAMES.get_or_init(AlgorithmRegistry::default)
+    NAMES.get_or_init(systems::registry)
 }
 
 /// Reports an error, checks that all output was written, and returns the exit code.

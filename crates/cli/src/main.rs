@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use downpour::profile::AlgorithmRegistry;
-
 fn main() -> ExitCode {
-    downpour_cli::main(std::env::args_os(), AlgorithmRegistry::default())
+    downpour_cli::main(std::env::args_os(), systems::registry())
 }

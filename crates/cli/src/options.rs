@@ -131,7 +131,7 @@ fn with_policy(mut profile: Profile, policy: Policy) -> Result<Profile, Failure>
 /// A file that cannot be read or is not a profile.
 pub(crate) fn chosen(choice: Option<&ProfileChoice>) -> Result<Profile, Failure> {
     let path = match choice {
-        None => return Ok(Profile::auto()),
+        None => return Ok(names().profile("auto").unwrap_or_else(|_| Profile::auto())),
         Some(ProfileChoice::Named(profile)) => return Ok(Profile::clone(profile)),
         Some(ProfileChoice::File(path)) => path,
     };

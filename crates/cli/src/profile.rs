@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use downpour::Profile;
-use downpour::profile::{Difference, SettingRow};
+use downpour::profile::{Difference, NamedProfile, SettingRow};
 
 use crate::args::Args;
 use crate::exit::{Code, Failure};
@@ -30,15 +30,18 @@ pub(crate) fn diff(args: &Args) -> Result<u8, Failure> {
 }
 
 fn listed() -> String {
-    let width = Profile::all().map(|(name, _)| name.len()).max().unwrap_or_default();
-    Profile::all().fold(String::new(), |text, (name, about)| text + &format!("{name:width$}  {about}\n"))
+    let names = crate::names();
+    let width = names.profile_names().map(str::len).max().unwrap_or_default();
+    let line = |text: String, named: &NamedProfile| text + &format!("{:width$}  {}\n", named.name, named.about);
+    names.profiles().fold(String::new(), line)
 }
 
 /// Formats a profile as a file, with the sources as comments.
 fn shown(profile: &Profile, allowed: bool) -> String {
     let mut text = String::new();
-    if let Some((_, about)) = Profile::all().find(|(name, _)| *name == profile.base && *name == profile.name) {
-        _ = writeln!(text, "# {about}");
+    let is_same = |named: &&NamedProfile| named.name == profile.base && named.name == profile.name;
+    if let Some(named) = profile.registry.profiles().find(is_same) {
+        _ = writeln!(text, "# {}", named.about);
     }
     _ = writeln!(text, "name = {}", quoted(&profile.name));
     if profile.base != profile.name {
@@ -69,7 +72,8 @@ fn quoted(text: &str) -> String {
 
 /// Returns the name of a profile, marked if a file uses the name of a built-in profile for another one.
 fn display_name(profile: &Profile) -> String {
-    let is_other = profile.name == profile.base && Profile::named(profile.base).is_ok_and(|own| own != *profile);
+    let is_other =
+        profile.name == profile.base && profile.registry.profile(profile.base).is_ok_and(|own| own != *profile);
     format!("{}{}", profile.name.escape_debug(), if is_other { ", changed" } else { "" })
 }
 

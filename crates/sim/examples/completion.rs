@@ -5,7 +5,6 @@
 
 use downpour_sim::Case;
 use std::error::Error;
-use transport::Profile;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -14,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (size, seeds): (u64, u64) = (bytes.parse()?, seeds.parse()?);
     for controller in controllers {
-        let mut profile = Profile::auto();
+        let mut profile = systems::auto();
         profile.set("congestion", controller)?;
         let case = Case { profile, size, ..Case::new(link.parse()?) };
         let outcomes: Vec<_> = (1..=seeds).map(|seed| case.run(seed)).collect();

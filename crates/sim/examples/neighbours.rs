@@ -56,7 +56,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn chosen(congestion: &str) -> Result<Profile, ProfileError> {
-    let mut profile = Profile::auto();
+    let mut profile = systems::auto();
     profile.set("congestion", congestion)?;
     Ok(profile)
 }

@@ -23,9 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cases = [
         fixed("auto, fixed rate, no loss", "rate=1G,delay=25ms,queue=2MB")?,
         fixed("auto, fixed rate, 5 %", "rate=1G,delay=25ms,queue=2MB,loss=5%")?,
-        searching("auto, unknown rate, no loss", Profile::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
-        searching("arq, no loss", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp")?,
-        searching("arq, 0.01 %", Profile::arq(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
+        searching("auto, unknown rate, no loss", systems::auto(), "rate=100M,delay=10ms,queue=1bdp")?,
+        searching("arq, no loss", systems::arq::profile(), "rate=100M,delay=10ms,queue=1bdp")?,
+        searching("arq, 0.01 %", systems::arq::profile(), "rate=100M,delay=10ms,queue=1bdp,loss=0.01%")?,
     ];
     for (name, case) in cases {
         let (mut packets, mut best) = (0, 0.0_f64);

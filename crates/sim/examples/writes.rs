@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [link, bytes, every, seconds, seeds, settings @ ..] = &arguments[..] else {
         return Err("LINK BYTES EVERY_MS SECONDS SEEDS KEY=VALUE...".into());
     };
-    let mut profile = Profile::auto();
+    let mut profile = systems::auto();
     let mut beside = None;
     for setting in settings {
         match setting.split_once('=').ok_or("KEY=VALUE")? {

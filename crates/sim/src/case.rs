@@ -66,7 +66,7 @@ const RECEIVER: NodeId = NodeId::from_index(1);
 impl Case {
     /// Creates the transfer of 10 MB over `link` with `auto`, given the link's rate; the sender connects.
     pub fn new(link: Duplex) -> Self {
-        let profile = Profile::auto();
+        let profile = systems::auto();
         let profile = match link.forward.rate {
             Some(rate) => profile.with_fixed_rate(Rate::from_bits_per_second(rate.bits_per_second())),
             None => profile,

@@ -13,7 +13,7 @@ use transport::wire::{
 };
 use transport::{
     AcceptOptions, Batch, Connection, ConnectionConfig, ConnectionHandle, Endpoint, EndpointConfig, Event, FlowId,
-    ObjectOptions, Profile, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
+    ObjectOptions, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
 const KEY: [u8; 32] = [4; 32];
@@ -63,9 +63,9 @@ impl Case {
     fn new(profile: u8) -> Self {
         let windows = profile % 6 > 2;
         let profile = match profile % 3 {
-            0 => Profile::auto(),
-            1 => Profile::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000)),
-            _ => Profile::arq(),
+            0 => systems::auto(),
+            1 => systems::auto().with_fixed_rate(Rate::from_bits_per_second(50_000_000)),
+            _ => systems::arq::profile(),
         };
         let profile = if windows { profile.with_window_code(WindowCode::Rlc) } else { profile };
         let streams = StreamLimits { count: 3, window: 12, shared: 20 };

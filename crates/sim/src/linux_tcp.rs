@@ -48,7 +48,7 @@ const CUBIC: CubicConfig = CubicConfig {
 /// first (RFC 8985 section 7), and backs off to 1 s at most, where Linux's continues to 120 s: it is no slower than
 /// TCP.
 pub fn linux_tcp() -> Profile {
-    as_linux(Profile::arq())
+    as_linux(systems::arq::profile())
 }
 
 /// Makes every choice of a profile, whatever it was.
@@ -125,8 +125,8 @@ mod tests {
             assert!(named.contains(&key.name()), "{} is left to a default", key.name());
         }
         let expected = choices(&linux_tcp());
-        for name in Profile::NAMES {
-            let other = Profile::named(name).expect("a built-in profile");
+        for name in systems::registry().profile_names() {
+            let other = systems::profile(name).expect("a built-in profile");
             assert_eq!(choices(&as_linux(other)), expected, "started from {name}");
         }
         // All numbers are named, so no algorithm's standard ones apply.
@@ -141,7 +141,7 @@ mod tests {
     /// Its behaviour when all but three choices came from `arq`: recorded results have this one.
     #[test]
     fn linux_tcp_matches_the_recorded_behaviour() {
-        let mut recorded = Profile::arq();
+        let mut recorded = systems::arq::profile();
         let changed = [
             ("feedback.packets", "ranges"),
             ("feedback.timing", "every:packets=2,threshold=0%,factor=2"),

@@ -82,10 +82,10 @@ pub fn watched() -> Vec<Reference> {
         ("receiver connects".into(), Case { connector: ConnectingSide::Receiver, ..case(10_000_000, base) }),
         ("coding takes 5 ms".into(), Case { coding: Coding::each(Duration::from_millis(5)), ..case(10_000_000, base) }),
         ("100 kB".into(), case(100_000, base)),
-        ("told nothing, no loss".into(), searching(Profile::auto(), "rate=100M,delay=25ms,queue=256KB")),
-        ("told nothing, 1 %".into(), searching(Profile::auto(), base)),
-        ("arq, no loss".into(), searching(Profile::arq(), "rate=100M,delay=25ms,queue=256KB")),
-        ("arq, 1 %".into(), searching(Profile::arq(), base)),
+        ("told nothing, no loss".into(), searching(systems::auto(), "rate=100M,delay=25ms,queue=256KB")),
+        ("told nothing, 1 %".into(), searching(systems::auto(), base)),
+        ("arq, no loss".into(), searching(systems::arq::profile(), "rate=100M,delay=25ms,queue=256KB")),
+        ("arq, 1 %".into(), searching(systems::arq::profile(), base)),
     ];
     named.map(|(name, case)| Reference { name, case, target: None }).into()
 }

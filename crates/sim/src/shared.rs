@@ -157,7 +157,7 @@ impl Flow {
 impl SharedCase {
     /// Creates a case of 10 MB with `auto`, without any given rate, between every pair of a topology, all at once.
     pub fn new(topology: Topology) -> Self {
-        let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, Profile::auto(), 10_000_000)).collect();
+        let flows = topology.pairs().iter().map(|pair| Flow::new(*pair, systems::auto(), 10_000_000)).collect();
         Self {
             topology,
             flows,

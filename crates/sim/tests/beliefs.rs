@@ -6,7 +6,6 @@ use downpour_sim::{Flow, FlowOutcome, Host, HostConfig, SharedCase, jain};
 use netsim::topology::{Side, Topology};
 use netsim::{Duplex, LinkId, Network, NodeId};
 use std::time::Duration;
-use transport::Profile;
 use transport::congestion::ControllerState;
 
 /// Returns a link that these flows share.
@@ -30,7 +29,7 @@ impl Watched {
         let topology = shared(link, controllers.len()).sibling(seed);
         let host = |id: NodeId| {
             let at = topology.pairs().iter().position(|pair| pair.from == id || pair.to == id).expect("in a pair");
-            let mut profile = Profile::auto();
+            let mut profile = systems::auto();
             profile.set("congestion", controllers[at]).expect("a controller");
             let (pair, idle) = (topology.pairs()[at], HostConfig::idle(profile, seed));
             if pair.to == id {
@@ -132,7 +131,7 @@ fn auto_queue_matches_waiting_time() {
 /// Returns the least, the mean and the largest estimate of the path's loss, from 30 s to 60 s.
 fn baselines(link: &str, seed: u64) -> [f64; 3] {
     let topology = shared(link, 1);
-    let flows = vec![Flow::endless(topology.pairs()[0], Profile::auto())];
+    let flows = vec![Flow::endless(topology.pairs()[0], systems::auto())];
     let case = SharedCase { flows, limit: Duration::from_secs(60), ..SharedCase::new(topology) };
     let outcome = case.run(seed).expect("runs");
     let late = outcome.flows[0].course.iter().skip(300);
@@ -254,7 +253,7 @@ fn late(link: &str, flows: usize, apart: Duration) -> (f64, f64) {
     let flows = (0..).zip(topology.pairs()).map(|(number, pair)| Flow {
         start: apart * number,
         start_within: Duration::from_secs(1),
-        ..Flow::endless(*pair, Profile::auto())
+        ..Flow::endless(*pair, systems::auto())
     });
     let (flows, warm_up, limit) = (flows.collect(), Duration::from_secs(60), Duration::from_secs(90));
     let outcome = SharedCase { flows, warm_up, limit, ..SharedCase::new(topology) }.run(1).expect("runs");

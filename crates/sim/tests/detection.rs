@@ -19,10 +19,10 @@ fn every_combination_moves_a_megabyte() {
     let in_order = ["duplicates", "duplicates:newreno=off", "duplicates:recovery=off", "threshold"];
     let named = ["threshold", "threshold:packets=1,adapt=off", "duplicates"];
     // A sender that only learns how many packets arrived, not which, sends interchangeable symbols.
-    let counted = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let counted = systems::rc_udp::profile().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let forms = [
-        ("in-order", Profile::arq(), &in_order[..]),
-        ("ranges", Profile::arq(), &named[..]),
+        ("in-order", systems::arq::profile(), &in_order[..]),
+        ("ranges", systems::arq::profile(), &named[..]),
         ("count", counted, &named[..]),
     ];
     for (form, profile, detections) in forms {
@@ -45,7 +45,7 @@ fn fast_recovery_is_faster_than_timeouts() {
     let link = "rate=20M,delay=20ms,queue=100KB,loss=1%";
     let with = |detection| {
         let choices = [("feedback.packets", "in-order"), ("detection", detection), ("timeout", "rto:min=1s")];
-        run(Profile::arq(), &choices, link).completed_secs()
+        run(systems::arq::profile(), &choices, link).completed_secs()
     };
     let (on, off) = (with("duplicates"), with("duplicates:recovery=off"));
     assert!(on * 2.0 < off, "{on} s with, {off} s without");
@@ -58,7 +58,7 @@ fn a_long_timeout_gives_no_connection_up() {
     for timeout in ["rto:min=60s", "rto:min=20s,max=600s"] {
         let choices =
             [("feedback.packets", "in-order"), ("detection", "duplicates:recovery=off"), ("timeout", timeout)];
-        run(Profile::arq(), &choices, "rate=20M,delay=20ms,queue=100KB,loss=1%");
-        run(Profile::lt_tcp(), &[("timeout", timeout)], "rate=20M,delay=20ms,queue=100KB,loss=20%,burst=10");
+        run(systems::arq::profile(), &choices, "rate=20M,delay=20ms,queue=100KB,loss=1%");
+        run(systems::lt_tcp::profile(), &[("timeout", timeout)], "rate=20M,delay=20ms,queue=100KB,loss=20%,burst=10");
     }
 }

@@ -36,12 +36,12 @@ fn shares(outcome: &SharedOutcome) -> (Vec<f64>, Duration) {
 
 #[test]
 fn flows_share_whatever_their_controller() {
-    let mut cubic = Profile::auto();
+    let mut cubic = systems::auto();
     cubic.set("congestion", "cubic").expect("a controller");
     for (name, other) in
-        [("linux-tcp", downpour_sim::linux_tcp()), ("auto with CUBIC", cubic), ("auto", Profile::auto())]
+        [("linux-tcp", downpour_sim::linux_tcp()), ("auto with CUBIC", cubic), ("auto", systems::auto())]
     {
-        let (shares, wait) = shares(&run(&[other, Profile::auto()], None));
+        let (shares, wait) = shares(&run(&[other, systems::auto()], None));
         println!("{name} {:.3}, auto {:.3}, wait {wait:?}", shares[0], shares[1]);
         assert!(shares.iter().all(|share| (0.45..0.52).contains(share)), "{name}: {shares:?}");
         assert!((0.9..1.1).contains(&(shares[0] / shares[1])), "{name}: {shares:?}");
@@ -51,7 +51,7 @@ fn flows_share_whatever_their_controller() {
 
 #[test]
 fn auto_fq_codel_fair_share() {
-    let (alone, wait) = shares(&run(&[Profile::auto()], None));
+    let (alone, wait) = shares(&run(&[systems::auto()], None));
     println!("{alone:.3?} alone, wait {wait:?}");
     assert!(alone[0] >= 0.96 && wait <= Duration::from_millis(7), "{alone:?}, wait {wait:?}");
     let constant = ConstantRate {
@@ -60,7 +60,7 @@ fn auto_fq_codel_fair_share() {
         start: netsim::Time::ZERO,
         stop: netsim::Time::MAX,
     };
-    let (beside, _) = shares(&run(&[Profile::auto()], Some(constant)));
+    let (beside, _) = shares(&run(&[systems::auto()], Some(constant)));
     println!("{beside:.3?} with 40 Mbit/s");
     assert!(beside[0] >= 0.46, "{beside:?}");
 }

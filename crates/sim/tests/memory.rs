@@ -3,8 +3,8 @@
 use downpour_sim::{Flow, FlowOutcome, SharedCase};
 use netsim::topology::Topology;
 use std::time::Duration;
+use transport::Rate;
 use transport::congestion::SavedPath;
-use transport::{Profile, Rate};
 
 const SIZE: u64 = 10_000_000;
 
@@ -14,7 +14,7 @@ fn run(link: &str, memory: Option<SavedPath>, seed: u64) -> FlowOutcome {
          pairs = [{{ from = \"a\", to = \"b\" }}]\n"
     );
     let topology: Topology = text.parse().expect("a topology");
-    let flows = vec![Flow { memory, ..Flow::new(topology.pairs()[0], Profile::auto(), SIZE) }];
+    let flows = vec![Flow { memory, ..Flow::new(topology.pairs()[0], systems::auto(), SIZE) }];
     let case = SharedCase { flows, limit: Duration::from_secs(60), ..SharedCase::new(topology) };
     let flow = case.run(seed).expect("runs").flows.remove(0);
     assert!(flow.is_identical, "seed {seed}");

@@ -1,11 +1,10 @@
 //! `--min-rate`: a rate that the path is known to carry, in place of the search.
 
 use downpour_sim::Case;
-use transport::Profile;
 
 /// Returns the seconds that an object takes over 100 Mbit/s and 200 ms with 2 % loss.
 fn seconds(size: u64, controller: &str) -> f64 {
-    let mut profile = Profile::auto();
+    let mut profile = systems::auto();
     profile.set("congestion", controller).expect("a controller");
     let link = "rate=100M,delay=100ms,queue=256KB,loss=2%".parse().expect("a link");
     let outcome = Case { profile, size, ..Case::new(link) }.run(1);

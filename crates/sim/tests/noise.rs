@@ -6,14 +6,13 @@ use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::Duplex;
 use netsim::topology::{Side, Topology};
 use std::time::Duration;
-use transport::Profile;
 
 /// Runs one flow without end over a link for `seconds`, of which the first ten are not counted.
 fn run(link: &str, seconds: u64) -> SharedOutcome {
     let bottleneck: Duplex = link.parse().expect("a link");
     let sides = Side::alike(1, &"rate=10G".parse().expect("a link"));
     let topology = Topology::dumbbell(&bottleneck, &sides).expect("a name");
-    let flows = vec![Flow::endless(topology.pairs()[0], Profile::auto())];
+    let flows = vec![Flow::endless(topology.pairs()[0], systems::auto())];
     let warm_up = Duration::from_secs(10);
     let case = SharedCase { flows, warm_up, limit: Duration::from_secs(seconds), ..SharedCase::new(topology) };
     case.run(1).expect("runs")

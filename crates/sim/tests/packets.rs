@@ -8,7 +8,7 @@ use transport::{ConnectingSide, Profile, Rate};
 const RATE: Rate = Rate::from_bits_per_second(100_000_000);
 
 fn filling(name: &str) -> Profile {
-    let mut profile = Profile::named(name).expect("listed");
+    let mut profile = systems::profile(name).expect("listed");
     profile.set("symbols.per-packet", "fit").expect("a valid choice");
     if name == "rc-udp" { profile.with_fixed_rate(RATE) } else { profile }
 }
@@ -45,7 +45,7 @@ fn packets_fill_the_path_mtu() {
 /// Every schedule, controller and form of feedback handles packets whose symbols are lost or arrive together.
 #[test]
 fn every_profile_can_fill_its_packets() {
-    for name in Profile::NAMES {
+    for name in systems::registry().profile_names() {
         for loss in ["0%", "3%", "10%,burst=5"] {
             let link = format!("rate=50M,delay=10ms,queue=1MB,mark-above=250KB,mtu=9000B,loss={loss}");
             let case = Case::new(link.parse().expect("a link"));

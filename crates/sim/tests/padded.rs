@@ -18,7 +18,7 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
             assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{link}");
             outcome.completed_secs()
         };
-        let (lt_tcp, arq) = (seconds(Profile::lt_tcp()), seconds(Profile::arq()));
+        let (lt_tcp, arq) = (seconds(systems::lt_tcp::profile()), seconds(systems::arq::profile()));
         println!("{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
         assert!(arq / lt_tcp >= 0.95, "{link}: lt-tcp {lt_tcp:.3} s, arq {arq:.3} s");
     }
@@ -30,7 +30,7 @@ fn lt_tcp_is_no_slower_than_arq_where_nothing_is_lost() {
 fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
     let link = "rate=20M,delay=10ms,queue=100KB,mark-above=25KB,loss=5% / rate=20M,delay=10ms";
     let run = |choices: &[(&str, &str)]| {
-        let mut profile = Profile::lt_tcp();
+        let mut profile = systems::lt_tcp::profile();
         profile.set_all(choices.iter().copied()).expect("choices");
         let outcome = Case { size: 2_000_000, ..case(profile, link) }.run(1);
         assert_eq!((outcome.ending, outcome.is_identical()), (Ending::Closed, true), "{choices:?}");
@@ -54,7 +54,7 @@ fn lt_tcp_with_its_documents_faults_stalls_and_arrives() {
 /// §I).
 #[test]
 fn ttp_of_the_document_fails_and_reports_it() {
-    let mut profile = Profile::ttp();
+    let mut profile = systems::ttp::profile();
     profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
     let run = |loss: &str| case(profile.clone(), &format!("rate=20M,delay=25ms,queue=1MB,loss={loss}")).run(1);
     assert!(run("0%").is_identical(), "nothing is lost");

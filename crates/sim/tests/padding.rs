@@ -3,12 +3,11 @@
 use downpour_sim::{Host, HostConfig};
 use netsim::{Duplex, Loss, NodeId, topology};
 use std::time::Duration;
-use transport::Profile;
 
 /// Returns the check symbols per source symbol in each hundredth of a transfer of 20 MB over the short-slim path with
 /// 10 % packet loss.
 fn padding(initial: &str, seed: u64) -> Vec<f64> {
-    let mut profile = Profile::ttp();
+    let mut profile = systems::ttp::profile();
     profile.set("estimator.initial", initial).expect("a share");
     let [sender, receiver] = [0, 1].map(NodeId::from_index);
     let sends = HostConfig {

@@ -3,8 +3,8 @@
 use downpour_sim::{Flow, SharedCase, SharedOutcome};
 use netsim::topology::{Side, Topology};
 use std::time::Duration;
+use transport::Rate;
 use transport::congestion::RateConstraint;
-use transport::{Profile, Rate};
 
 const SECONDS: u64 = 30;
 
@@ -15,7 +15,7 @@ fn beside(controllers: &[&str]) -> SharedOutcome {
     let sides = Side::alike(controllers.len(), &"rate=1G".parse().expect("a link"));
     let topology = Topology::dumbbell(&bottleneck, &sides).expect("names");
     let flow = |(number, (pair, controller)): (u64, (_, &&str))| {
-        let mut profile = Profile::auto();
+        let mut profile = systems::auto();
         profile.set("congestion", controller).expect("a controller");
         Flow { start: Duration::from_millis(730 * number), ..Flow::new(pair, profile, 20_000_000 / 8 * SECONDS) }
     };
@@ -80,7 +80,7 @@ fn a_rate_is_held_over_a_path_that_loses_much() {
     let text = "hosts = [\"a\", \"b\"]\nlinks = [{ between = [\"a\", \"b\"], link = \"rate=20M,delay=50ms,loss=40%,jitter=3ms,queue=125KB\" }]\n\
                 pairs = [{ from = \"a\", to = \"b\" }]\n";
     let topology: Topology = text.parse().expect("a topology");
-    let flows = vec![Flow::new(topology.pairs()[0], Profile::auto().with_fixed_rate(rate), 15_000_000)];
+    let flows = vec![Flow::new(topology.pairs()[0], systems::auto().with_fixed_rate(rate), 15_000_000)];
     let outcome =
         SharedCase { flows, limit: Duration::from_secs(60), ..SharedCase::new(topology) }.run(1).expect("runs");
     assert!(outcome.flows[0].is_identical);

@@ -16,7 +16,7 @@ const ROUND_TRIPS: [u32; 3] = [10, 100, 500];
 
 /// Returns the profile as a user would configure it for this link.
 fn fitted(name: &str) -> Profile {
-    let profile = Profile::named(name).expect("listed");
+    let profile = systems::profile(name).expect("listed");
     let fixed = |profile: Profile| profile.with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     match name {
         // rc-udp §IV-B: its rate is given.
@@ -75,7 +75,7 @@ macro_rules! profiles {
 
         #[test]
         fn no_profile_is_omitted() {
-            assert_eq!(Profile::NAMES, [$($name),+]);
+            assert_eq!(systems::registry().profile_names().collect::<Vec<_>>(), [$($name),+]);
         }
     };
 }
@@ -92,7 +92,7 @@ profiles! {
 /// IPv6's minimum MTU (RFC 8200 section 5) is the MTU of tunnels.
 #[test]
 fn every_profile_passes_the_smallest_possible_path() {
-    for name in Profile::NAMES {
+    for name in systems::registry().profile_names() {
         let link = "rate=20M,delay=20ms,queue=100KB,loss=1%,mtu=1280B".parse().expect("a link");
         let case = Case { profile: fitted(name), size: 300_000, limit: Duration::from_secs(60), ..Case::new(link) };
         let outcome = case.run(SEED);

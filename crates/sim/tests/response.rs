@@ -3,14 +3,13 @@
 
 use downpour_sim::{Case, Ending};
 use std::time::Duration;
-use transport::Profile;
 
 /// Returns the packets per round trip of a transfer, with feedback by ranges, over a path with random loss of data
 /// packets and without a bottleneck.
 fn packets_per_round_trip(profile: &str, congestion: &str, rtt_millis: u64, loss_percent: u64) -> f64 {
     let delay = rtt_millis * 500;
     let link = format!("delay={delay}us,loss={loss_percent}% / delay={delay}us");
-    let mut profile = Profile::named(profile).expect("a name");
+    let mut profile = systems::profile(profile).expect("a name");
     let choices =
         [("feedback.packets", "ranges"), ("detection", "threshold"), ("timeout", "probe"), ("congestion", congestion)];
     choices.iter().for_each(|(key, value)| profile.set(key, value).expect("a choice"));

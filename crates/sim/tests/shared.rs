@@ -27,7 +27,7 @@ fn dumbbell(bottleneck: &str) -> Topology {
 }
 
 fn fixed(megabits: u64) -> Profile {
-    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(megabits * 1_000_000))
+    systems::auto().with_fixed_rate(Rate::from_bits_per_second(megabits * 1_000_000))
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn parallel_connections_carry_equal_parts() {
     let topology = short_slim(&["test"], BOTTLENECK);
     let pair = topology.pairs()[0];
     let run = |connections: u32, size: u64| {
-        let flows = vec![Flow { connections, ..Flow::new(pair, Profile::arq(), size) }];
+        let flows = vec![Flow { connections, ..Flow::new(pair, systems::arq::profile(), size) }];
         let outcome = SharedCase { flows, ..SharedCase::new(topology.clone()) }.run(3).expect("runs");
         assert_eq!(outcome.ending, Ending::Closed);
         outcome
@@ -115,7 +115,7 @@ fn parallel_connections_carry_equal_parts() {
 fn flows_start_at_their_times_and_are_counted_by_spans() {
     let topology = short_slim(&["first", "second"], "rate=8M,delay=5ms,queue=30KB");
     let start = Duration::from_secs(3);
-    let [first, second] = [0, 1].map(|at| Flow::new(topology.pairs()[at], Profile::arq(), 5_000_000));
+    let [first, second] = [0, 1].map(|at| Flow::new(topology.pairs()[at], systems::arq::profile(), 5_000_000));
     let second = Flow { start, ..second };
     let case =
         SharedCase { flows: vec![first, second], count_every: Duration::from_secs(1), ..SharedCase::new(topology) };
@@ -146,10 +146,10 @@ fn background_traffic_takes_its_share() {
     };
     let constant = Background { pair: pairs[1], traffic: Traffic::Constant(constant) };
     let script = OnOff { burst: 100_000, idle: Duration::from_millis(200), shape: 1.5 };
-    let on_off = Traffic::OnOff { script, profile: Box::new(Profile::arq()), start: Duration::ZERO };
+    let on_off = Traffic::OnOff { script, profile: Box::new(systems::arq::profile()), start: Duration::ZERO };
     let on_off = Background { pair: pairs[2], traffic: on_off };
     let run = |background: &[Background], seed: u64| {
-        let mut tcp = Profile::auto();
+        let mut tcp = systems::auto();
         tcp.set("congestion", "cubic").expect("a valid choice");
         let flows = vec![Flow::new(pairs[0], tcp, 3_000_000)];
         let case = SharedCase { flows, background: background.to_vec(), ..SharedCase::new(topology.clone()) };
@@ -226,7 +226,7 @@ fn alone_with(seed: u64, link: &str, profile: Profile, size: u64, change: impl F
 #[test]
 fn the_handshake_counts_unless_it_is_done() {
     let round_trips = |handshake| {
-        let flow = alone("delay=50ms", Profile::rc_udp(), 1_000, |flow| flow.handshake = handshake);
+        let flow = alone("delay=50ms", systems::rc_udp::profile(), 1_000, |flow| flow.handshake = handshake);
         assert!(flow.completed_at.is_some_and(|at| at.as_millis() == 250), "{flow:?}");
         flow.completed.expect("complete").as_millis() as f64 / 100.0
     };
@@ -240,7 +240,7 @@ fn losses_may_spare_the_handshake() {
     let handshakes = |start: Duration| -> Vec<u128> {
         let link = "rate=100M,delay=25ms,loss-step=0s:0%+1s:50%";
         let took = |seed| {
-            let flow = alone_with(seed, link, Profile::lt_tcp(), 20_000, |flow| {
+            let flow = alone_with(seed, link, systems::lt_tcp::profile(), 20_000, |flow| {
                 (flow.start, flow.handshake) = (start, Handshake::Done);
             });
             let [end, took] = [flow.completed_at, flow.completed].map(|time| time.expect("complete"));
@@ -259,7 +259,7 @@ fn losses_may_spare_the_handshake() {
 #[test]
 fn a_receiver_of_one_block_at_a_time_holds_one_block() {
     let held = |blocks: &str| {
-        let mut profile = Profile::rc_udp();
+        let mut profile = systems::rc_udp::profile();
         profile.set_all([("schedule.blocks", blocks), ("congestion.rate", "50M")]).expect("choices of the profile");
         alone("rate=100M,delay=10ms,loss=3%", profile, 10_000_000, |_| ()).most_held as f64 / (977.0 * 1_024.0)
     };
@@ -271,7 +271,7 @@ fn a_receiver_of_one_block_at_a_time_holds_one_block() {
 /// A block acknowledged before it is decoded arrives all the same if decoding takes longer than the reverse path.
 #[test]
 fn a_receiver_may_decode_an_acknowledged_block() {
-    let mut profile = Profile::rc_udp();
+    let mut profile = systems::rc_udp::profile();
     profile
         .set_all([("feedback.blocks", "received:0.05"), ("congestion.rate", "50M")])
         .expect("choices of the profile");
@@ -285,7 +285,7 @@ fn a_receiver_may_decode_an_acknowledged_block() {
 #[test]
 fn symbols_may_be_larger_than_a_link_that_fragments_carries() {
     let run = |link: &str| {
-        let mut profile = Profile::tornado_transfer();
+        let mut profile = systems::tornado_transfer::profile();
         profile.set("symbols", "8900").expect("a size");
         alone(link, profile, 4_000_000, |_| ())
     };
@@ -308,7 +308,7 @@ fn fairness_is_that_of_jain() {
 fn flows_go_from_host_to_host() {
     let topology = short_slim(&["test"], BOTTLENECK);
     let pair = netsim::topology::HostPair { to: NodeId::from_index(2), ..topology.pairs()[0] };
-    let flows = vec![Flow::new(pair, Profile::arq(), 1)];
+    let flows = vec![Flow::new(pair, systems::arq::profile(), 1)];
     let refused = SharedCase { flows, ..SharedCase::new(topology) }.run(1).expect_err("a router");
     assert_eq!(refused.to_string(), "node 2 is not a host of the topology: name two hosts for each flow");
 }
@@ -319,7 +319,7 @@ fn flows_without_end_stop_or_share_to_the_limit() {
     let seconds = Duration::from_secs;
     let topology = short_slim(&["endless", "stopped", "late"], "rate=8M,delay=5ms,queue=30KB");
     let pairs = topology.pairs();
-    let flow = |at: usize| Flow::endless(pairs[at], Profile::arq());
+    let flow = |at: usize| Flow::endless(pairs[at], systems::arq::profile());
     let endless = flow(0);
     let stopped = Flow { stop: Some(seconds(4)), ..flow(1) };
     let late = Flow { start: seconds(5), start_within: seconds(1), ..flow(2) };
@@ -374,12 +374,12 @@ fn an_unpaced_neighbour_keeps_its_share_of_a_short_queue() {
     let pairs = topology.pairs();
     let share = |theirs: Profile| {
         let theirs = Flow { start: Duration::from_millis(700), ..Flow::endless(pairs[1], theirs) };
-        let flows = vec![Flow::endless(pairs[0], Profile::auto()), theirs];
+        let flows = vec![Flow::endless(pairs[0], systems::auto()), theirs];
         let (warm_up, limit) = (Duration::from_secs(10), Duration::from_secs(30));
         let outcome = SharedCase { flows, warm_up, limit, ..SharedCase::new(topology.clone()) }.run(1).expect("runs");
         outcome.flows[1].throughput / 20e6
     };
-    let mut paced = Profile::auto();
+    let mut paced = systems::auto();
     paced.set("congestion", "cubic").expect("a valid choice");
     let (paced, unpaced) = (share(paced), share(downpour_sim::linux_tcp()));
     assert!((0.4..0.6).contains(&unpaced) && (0.4..0.6).contains(&paced), "{unpaced}, {paced} if paced");

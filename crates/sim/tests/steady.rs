@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use transport::{
     AcceptOptions, Batch, ConnectOptions, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointEvent, Event,
-    FlowId, ObjectOptions, Profile, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
+    FlowId, ObjectOptions, Rate, ReceivedEcn, Time, WorkReply, WorkRequest,
 };
 
 /// Counts requests to the system's allocator.
@@ -131,7 +131,7 @@ fn write(now: Time, connection: &mut Connection, flow: FlowId) {
 fn packets_of_data_cost_no_allocation_each() {
     let (mut sender, mut receiver) = (End::new(1), End::new(2));
     let options = ConnectOptions::new(vec![receiver.address])
-        .profile(Profile::auto().with_fixed_rate(Rate::from_bits_per_second(8_000_000_000)))
+        .profile(systems::auto().with_fixed_rate(Rate::from_bits_per_second(8_000_000_000)))
         .handshake_timeout(Duration::from_secs(1));
     sender.connection = sender.endpoint.connect(Time::ZERO, KEY, options).ok();
     let handle = sender.connection.expect("an address to ask");

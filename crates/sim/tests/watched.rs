@@ -50,8 +50,8 @@ fn watch(watched: &mut ObservedTransfer, object: &[u8]) -> Shown {
 }
 
 fn profiles() -> BTreeMap<&'static str, Profile> {
-    let named = |name| (name, Profile::named(name).expect("built in"));
-    Profile::NAMES.into_iter().map(named).chain([("linux-tcp", linux_tcp())]).collect()
+    let named = |name| (name, systems::profile(name).expect("built in"));
+    systems::registry().profile_names().map(named).chain([("linux-tcp", linux_tcp())]).collect()
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn every_byte_is_shown_once_and_has_one_kind() {
 fn a_link_changes_under_way() {
     let object = object();
     let calm = "rate=20M,delay=10ms,queue=100KB".parse().expect("a link");
-    let mut watched = ObservedTransfer::new(&object, &calm, &Profile::auto(), 1).expect("a link that makes sense");
+    let mut watched = ObservedTransfer::new(&object, &calm, &systems::auto(), 1).expect("a link that makes sense");
     watched.run_until(Duration::from_millis(60)).expect("time passes");
     assert_eq!(watched.state().lost, 0);
     watched.set_link(&"rate=20M,delay=10ms,queue=100KB,loss=20%".parse().expect("a link")).expect("a link");

@@ -3,18 +3,12 @@
 use hostile::replay;
 
 use crate::endpoint::fuzzing::fuzz_strangers;
-use crate::profile::fuzzing::fuzz_profile;
 use crate::secure::fuzzing::fuzz_handshake;
 use crate::wire::fuzzing::fuzz_wire;
 
 #[test]
 fn handshake() {
     replay("handshake", fuzz_handshake);
-}
-
-#[test]
-fn profile() {
-    replay("profile", fuzz_profile);
 }
 
 #[test]

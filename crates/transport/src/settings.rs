@@ -8,7 +8,7 @@ mod custom;
 mod forms;
 
 pub use custom::Custom;
-pub(crate) use custom::NamedSettings;
+pub(crate) use custom::{NamedSettings, seam};
 pub use forms::{BitRate, IntegerRange, Itself, Number, Or, Share, Span, Switch, ValueFormat};
 
 use std::fmt::Debug;
@@ -66,6 +66,11 @@ pub trait Setting<T>: Sync {
 pub trait Settings: Clone + Debug + PartialEq + Default + 'static {
     /// Its numbers, in the order in which they are printed.
     const SETTINGS: &'static [&'static dyn Setting<Self>];
+
+    /// Returns the keys of a lower and an upper bound that contradict each other, if any do.
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
 }
 
 /// A field of `T` as a [`Setting`].
@@ -146,6 +151,11 @@ pub trait Algorithm {
 
     /// All of its numbers.
     fn numbers(&self) -> Vec<SettingText>;
+
+    /// Returns the keys of a lower and an upper bound that contradict each other, if any do.
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
 
     /// Changes one number.
     ///
@@ -286,6 +296,14 @@ macro_rules! choices {
                 }
             }
 
+            fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+                match self {
+                    $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
+                        $crate::settings::Settings::contradiction($crate::settings::choices!(@value numbers $($numbers)?)),)+
+                    $(Self::$other(custom) => custom.contradiction(),)?
+                }
+            }
+
             fn set_number(&mut self, key: &str, value: &str) -> Result<(), $crate::settings::SettingError> {
                 match self {
                     $($crate::settings::choices!(@pattern $variant numbers $($numbers)?) =>
@@ -296,6 +314,9 @@ macro_rules! choices {
 
             fn set(&mut self, text: &str) -> Result<(), $crate::settings::SettingError> {
                 let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+                $(if let Self::$other(custom) = self && custom.name() == name {
+                    return custom.set(text);
+                })?
                 *self = match (name, &*self) {
                     $(($name, $crate::settings::choices!(@pattern $variant own $($numbers)?)) =>
                         $crate::settings::choices!(@reread $name rest own $variant $($numbers)?)?,)+

@@ -3,12 +3,14 @@
 #[path = "../examples/bare_engine.rs"]
 mod bare_engine;
 
-use downpour_transport::{ConnectionError, Profile};
+use downpour_transport::{ConnectionError, Profile, Rate};
 
 #[test]
 fn an_object_crosses_between_two_sockets() {
     let object: Vec<u8> = (0..3_000_000_u32).map(|at| (at.wrapping_mul(0x9E37_79B9) >> 24) as u8).collect();
-    for profile in [Profile::auto(), Profile::rc_udp()] {
+    let mut fixed = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
+    fixed.set("symbols.per-packet", "fit").expect("a number");
+    for profile in [Profile::auto(), fixed] {
         let (received, [sender, receiver]) =
             bare_engine::transfer(object.clone(), &profile).expect("sockets and a thread");
         assert!(received == object, "{}: {} bytes", profile.name, received.len());

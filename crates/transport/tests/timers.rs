@@ -121,7 +121,9 @@ fn a_peer_falls_silent_after_the_handshake() {
 
 #[test]
 fn a_retransmission_timeout_has_another_name_and_leaves_the_asking_to_pings() {
-    let mut traced = Traced::new(Profile::lt_tcp());
+    let mut profile = Profile::auto();
+    profile.set("timeout", "rto:min=200ms,max=5s").expect("a choice");
+    let mut traced = Traced::new(profile);
     traced.shake_hands();
     let now = traced.now;
     let connection = traced.endpoint.connection(traced.handle).expect("it is not removed");

@@ -212,7 +212,7 @@ fn absent_program_error_has_install_command() {
 
 #[test]
 fn every_profile_has_a_peer() {
-    for profile in transport::Profile::NAMES {
+    for profile in systems::registry().profile_names() {
         named(&format!("downpour-{profile}")).expect("a row for it");
     }
 }

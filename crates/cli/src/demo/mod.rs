@@ -52,7 +52,7 @@ pub(crate) async fn run(args: Args, interrupts: &mut SignalHandlers) -> Result<u
     output.start("demo", Some(sent_at), None)?;
     let mut stage = DemoSetup { directory: &directory, source: &source, link };
 
-    let outcome = stage.cross(Profile::auto().with_fixed_rate(sent_at), &mut output, &mut attention).await?;
+    let outcome = stage.cross(systems::auto().with_fixed_rate(sent_at), &mut output, &mut attention).await?;
     let mut results = Results::new(link, rate, floor(outcome.bytes, link, rate), &outcome);
     if !args.no_compare {
         stage.compare(&outcome, &mut results, &output, &mut attention).await?;

@@ -209,7 +209,6 @@ fn read(record: &str, limit: Duration) -> Result<TcpResult, String> {
 
 #[cfg(test)]
 mod tests {
-    use downpour::Profile;
 
     use super::*;
     use crate::args::DEMO_LINK;
@@ -217,7 +216,7 @@ mod tests {
     /// Returns the times of TCP, and of the profile `auto` without a fixed rate.
     fn beside_auto(bytes: u64, link: &str) -> (Duration, Duration) {
         let link: Duplex = link.parse().expect("a link");
-        let auto = Case { size: bytes, profile: Profile::auto(), ..Case::new(link.clone()) }.run(SEED);
+        let auto = Case { size: bytes, profile: systems::auto(), ..Case::new(link.clone()) }.run(SEED);
         let tcp = simulate(bytes, link).expect("a result");
         assert!(tcp.is_complete && tcp.bytes == bytes, "{tcp:?}");
         assert!(tcp.sent_ip_bytes.is_some_and(|sent| sent > bytes), "{tcp:?}");

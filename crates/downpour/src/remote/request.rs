@@ -221,12 +221,11 @@ mod tests {
         let task = RemoteTask::Pipe { command: "true".into() };
         let request = Request::new(task, &PathOptions::default(), &engine(None));
         let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
-        assert!(Request::read(&mut &frame(&text)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).is_ok());
+        assert!(Request::read(&mut &frame(&text)[..], &systems::registry(), Bounds::OF_USER).is_ok());
         let theirs = text.replace(r#""name":"auto""#, r#""name":"auto","congestion":"theirs:beta=0.8""#);
         assert_ne!(theirs, text);
-        let message = Request::read(&mut &frame(&theirs)[..], &AlgorithmRegistry::default(), Bounds::OF_USER)
-            .unwrap_err()
-            .to_string();
+        let message =
+            Request::read(&mut &frame(&theirs)[..], &systems::registry(), Bounds::OF_USER).unwrap_err().to_string();
         let wanted =
             "unknown profile setting in this downpour: congestion=theirs:beta=0.8: unknown congestion control 'theirs'";
         assert!(message.starts_with(wanted) && message.lines().count() == 1, "{message}");
@@ -260,7 +259,7 @@ mod tests {
             let text = str::from_utf8(&frame[4..]).unwrap();
             assert_eq!(text.contains(r#""max_memory":64000000"#), bound.is_some(), "{text}");
             assert_eq!(text.contains("max_memory"), bound.is_some(), "earlier releases do not know the field");
-            let read = Request::read(&mut &frame[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
+            let read = Request::read(&mut &frame[..], &systems::registry(), Bounds::OF_USER).unwrap();
             assert_eq!(read.engine().endpoint, engine(bound).endpoint);
         }
     }
@@ -279,7 +278,7 @@ mod tests {
             let text = String::from_utf8(request.to_frame().unwrap()[4..].to_vec()).unwrap();
             let later = text.replace(field, &format!(r#""max_size":1000,{field}"#));
             assert_ne!(later, text);
-            let read = Request::read(&mut &frame(&later)[..], &AlgorithmRegistry::default(), Bounds::OF_USER);
+            let read = Request::read(&mut &frame(&later)[..], &systems::registry(), Bounds::OF_USER);
             assert!(
                 matches!(&read, Err(Error::UnknownFields(names)) if names[..] == ["max_size"]),
                 "{later}: {read:?}"
@@ -287,7 +286,7 @@ mod tests {
             let long = format!(r#""{}":0,"#, "x".repeat(1000));
             let many: String = (0..100).map(|number| format!(r#""{number}{}"#, &long[1..])).collect();
             let hostile = text.replace(field, &format!("{many}{field}"));
-            let read = Request::read(&mut &frame(&hostile)[..], &AlgorithmRegistry::default(), Bounds::LIMITED);
+            let read = Request::read(&mut &frame(&hostile)[..], &systems::registry(), Bounds::LIMITED);
             assert!(read.unwrap_err().to_string().len() < 700, "an answer is short");
         }
     }
@@ -342,15 +341,14 @@ mod tests {
         ];
         assert_eq!(RECORDED.lines().count(), wanted.len() + 1);
         for (recorded, wanted) in RECORDED.lines().zip(wanted) {
-            let request =
-                Request::read(&mut &frame(recorded)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
+            let request = Request::read(&mut &frame(recorded)[..], &systems::registry(), Bounds::OF_USER).unwrap();
             let RemoteTask::Receive(found) = &request.task else { panic!("{recorded}") };
             assert_eq!(**found, wanted);
             assert_written_as(&request, recorded);
         }
         // cp 'host:a*' here
         let last = RECORDED.lines().last().unwrap();
-        let request = Request::read(&mut &frame(last)[..], &AlgorithmRegistry::default(), Bounds::OF_USER).unwrap();
+        let request = Request::read(&mut &frame(last)[..], &systems::registry(), Bounds::OF_USER).unwrap();
         assert!(matches!(&request.task, RemoteTask::Send { sources, .. } if sources == &[Bytes(b"a*".to_vec())]));
         assert_written_as(&request, last);
     }

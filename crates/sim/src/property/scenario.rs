@@ -316,10 +316,10 @@ fn slower_bits(link: &Duplex) -> u64 {
 fn profile(random: &mut Rng, link: &Duplex) -> Profile {
     let bits = slower_bits(link) as f64;
     let mut profile = match random.u8(..5) {
-        0 => Profile::arq(),
-        1 => Profile::auto(),
+        0 => systems::arq::profile(),
+        1 => systems::auto(),
         // Set to half of the capacity, all of it, or more.
-        _ => Profile::auto()
+        _ => systems::auto()
             .with_fixed_rate(Rate::from_bits_per_second((bits * [0.5, 1.0, 1.0, 1.2][random.usize(..4)]) as u64)),
     };
     let k = ["1024", "1024", "256", "64", "16", "10"][random.usize(..6)];
@@ -348,8 +348,8 @@ const TORNADO_TRANSFER: [(&str, &[&str]); 2] = [
 /// search it if it can.
 fn document(random: &mut Rng, link: &Duplex) -> Profile {
     let (mut profile, choices) = match random.u8(..2) {
-        0 => (Profile::rc_udp(), &RC_UDP[..]),
-        _ => (Profile::tornado_transfer(), &TORNADO_TRANSFER[..]),
+        0 => (systems::rc_udp::profile(), &RC_UDP[..]),
+        _ => (systems::tornado_transfer::profile(), &TORNADO_TRANSFER[..]),
     };
     for (key, values) in choices {
         profile.set(key, values[random.usize(..values.len())]).expect("a valid choice");
@@ -390,7 +390,8 @@ const CHANGES: [(&str, &[&str]); 7] = [
 
 /// Draws arq, lt-tcp or ttp, set to the capacity if they require it, with other choices.
 fn choices(random: &mut Rng, link: &Duplex) -> Profile {
-    let mut profile = [Profile::arq, Profile::lt_tcp, Profile::ttp, Profile::auto][random.usize(..4)]();
+    let mut profile =
+        [systems::arq::profile, systems::lt_tcp::profile, systems::ttp::profile, systems::auto][random.usize(..4)]();
     let is_ttp = profile.name == "ttp";
     for (key, values) in ANY.into_iter().filter(|(key, _)| !is_ttp || *key != "blocks") {
         if random.u8(..3) == 0 {

@@ -4,14 +4,14 @@
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use netsim::NodeId;
 use std::time::Duration;
-use transport::{ConnectionStats, Profile};
+use transport::ConnectionStats;
 
 const SIZE: u64 = 8_000_000;
 
 /// Runs lt-tcp over 20 Mbit/s with a queue of 40 ms that marks from 10 ms on. The packets with the numbers `dropped`
 /// are lost before the link, and those sent in the period `bleached`, in milliseconds, lose their ECN field.
 fn run(dropped: Vec<u64>, bleached: std::ops::Range<u64>) -> ConnectionStats {
-    let plan = Plan::new("rate=20M,delay=10ms,queue=100KB,mark-above=25KB", Profile::lt_tcp(), vec![SIZE]);
+    let plan = Plan::new("rate=20M,delay=10ms,queue=100KB,mark-above=25KB", systems::lt_tcp::profile(), vec![SIZE]);
     let mut network = plan.network([dropped, Vec::new()]);
     for (at, bleaches) in [(bleached.start, true), (bleached.end, false)] {
         network.run_until(netsim::Time::ZERO + Duration::from_millis(at)).expect("time passes");

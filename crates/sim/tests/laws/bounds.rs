@@ -3,7 +3,7 @@
 use crate::support::{Plan, at_seconds, is_done, is_over};
 use netsim::NodeId;
 use std::time::Duration;
-use transport::{Profile, Rate};
+use transport::Rate;
 
 const SENDER: NodeId = NodeId::from_index(0);
 const FULL_PACKET: u64 = 1_479;
@@ -32,7 +32,7 @@ fn a_fixed_rate_is_never_exceeded() {
         (3_000_000, "rate=1G,delay=20ms,loss=2%"),
     ] {
         let rate = Rate::from_bits_per_second(bits);
-        let plan = Plan::new(link, Profile::auto().with_fixed_rate(rate), vec![4_000_000]);
+        let plan = Plan::new(link, systems::auto().with_fixed_rate(rate), vec![4_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(60)).expect("time passes");
         let log = &network.nodes()[0].log;
@@ -52,13 +52,13 @@ fn a_fixed_rate_is_never_exceeded() {
 
 #[test]
 fn nothing_is_sent_beyond_the_window() {
-    let fixed = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
+    let fixed = systems::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
     // Fast retransmissions ignore the window (RFC 5681 section 3.2). Feedback by ranges has none.
-    let mut arq = Profile::arq();
+    let mut arq = systems::arq::profile();
     for (key, value) in [("feedback.packets", "ranges"), ("detection", "threshold")] {
         arq.set(key, value).expect("a choice");
     }
-    for profile in [fixed, Profile::auto(), arq] {
+    for profile in [fixed, systems::auto(), arq] {
         for link in ["rate=50M,delay=20ms,queue=64KB", "rate=50M,delay=20ms,queue=64KB,loss=1%"] {
             let plan = Plan::new(link, profile.clone(), vec![4_000_000]);
             let mut network = plan.network([Vec::new(), Vec::new()]);
@@ -80,7 +80,7 @@ fn nothing_is_sent_beyond_the_window() {
 
 #[test]
 fn loss_is_seen_before_decoding_repairs_it() {
-    let profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
+    let profile = systems::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000));
     // Everything is sent within one round trip: repair is sent ahead, and no symbol is sent again.
     let plan = Plan::new("rate=100M,delay=200ms,loss=5%", profile, vec![3_000_000]);
     let mut network = plan.network([Vec::new(), Vec::new()]);

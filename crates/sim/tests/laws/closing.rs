@@ -3,14 +3,13 @@
 use crate::support::{Plan, at_seconds, is_over};
 use downpour_sim::{StreamEnd, StreamScript};
 use std::time::Duration;
-use transport::Profile;
 
 /// All seeds must end over a path that loses half of all packets in each direction.
 fn check(length: u64, write: u64, every: Duration) {
     let (mut met, seeds) = (0, 60);
     for seed in 0..seeds {
         let link = format!("rate=10M,delay=20ms,queue=100KB,loss=50%,seed={seed}");
-        let mut plan = Plan::new(link, Profile::lt_tcp(), vec![]);
+        let mut plan = Plan::new(link, systems::lt_tcp::profile(), vec![]);
         plan.streams = vec![StreamScript { length, write, every, reset_at: None, stop_at: None }];
         let mut network = plan.network([Vec::new(), Vec::new()]);
         network.run_while(|nodes| !is_over(nodes), at_seconds(600)).expect("time passes");
@@ -46,7 +45,7 @@ fn when_a_block_is_on_its_way_an_empty_one_follows() {
 /// Once a block has failed, nothing more is sent, whatever else is queued (ttp §I).
 #[test]
 fn a_failed_transfer_ends_at_once() {
-    let mut profile = Profile::ttp();
+    let mut profile = systems::ttp::profile();
     profile.set("schedule", "chunks:padding=document,mend=off").expect("a schedule");
     let plan = Plan::new("rate=20M,delay=5ms,queue=256KB,loss=10%", profile, vec![600_000, 20_000_000]);
     let mut network = plan.network([vec![], vec![]]);

@@ -3,7 +3,7 @@
 
 use crate::support::{Plan, at_seconds, is_done};
 use std::time::Duration;
-use transport::{ConnectingSide, Profile, Rate, SendLimit};
+use transport::{ConnectingSide, Rate, SendLimit};
 
 const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -20,7 +20,7 @@ struct Run {
 }
 
 fn run(link: &str, rate: u64, size: u64, change: impl Fn(&mut Plan)) -> Run {
-    let mut plan = Plan::new(link, Profile::auto().with_fixed_rate(mbit(rate)), vec![size]);
+    let mut plan = Plan::new(link, systems::auto().with_fixed_rate(mbit(rate)), vec![size]);
     plan.receiver_closes = true;
     change(&mut plan);
     let mut network = plan.network([Vec::new(), Vec::new()]);
@@ -157,7 +157,7 @@ const SIZE: u64 = 100_000_000;
 /// 100 Mbit/s are a tenth of the path: 8 s.
 #[test]
 fn a_disk_slower_than_the_path_holds_the_sender_back_by_credit_and_loses_nothing() {
-    for profile in [Profile::auto(), Profile::auto().with_fixed_rate(mbit(1_000))] {
+    for profile in [systems::auto(), systems::auto().with_fixed_rate(mbit(1_000))] {
         let seen = watch(Plan { write_rate: Some(mbit(100)), ..Plan::new(SHORT, profile, vec![SIZE]) });
         assert!((8.0..8.3).contains(&seen.seconds) && seen.lost == 0, "{seen:?}");
         assert!(seen.mostly(seen.by_receiver) && seen.bound == [0, 0], "{seen:?}");
@@ -166,7 +166,7 @@ fn a_disk_slower_than_the_path_holds_the_sender_back_by_credit_and_loses_nothing
 
 #[test]
 fn a_source_slower_than_the_path_is_named_and_loses_nothing() {
-    for profile in [Profile::auto(), Profile::auto().with_fixed_rate(mbit(1_000))] {
+    for profile in [systems::auto(), systems::auto().with_fixed_rate(mbit(1_000))] {
         let seen = watch(Plan { read_rate: Some(mbit(100)), ..Plan::new(SHORT, profile, vec![SIZE]) });
         assert!((8.0..8.3).contains(&seen.seconds) && seen.lost == 0, "{seen:?}");
         assert!(seen.mostly(seen.by_source) && seen.bound == [0, 0], "{seen:?}");
@@ -178,7 +178,7 @@ fn a_source_slower_than_the_path_is_named_and_loses_nothing() {
 fn a_bound_on_memory_is_kept_and_named_by_the_side_that_has_it() {
     const MOST: u64 = 18_000;
     for bounded in [0, 1] {
-        let profile = Profile::auto().with_fixed_rate(mbit(1_000));
+        let profile = systems::auto().with_fixed_rate(mbit(1_000));
         let mut plan = Plan::new("rate=1G,delay=300ms,queue=70MB", profile, vec![SIZE]);
         plan.bounds[bounded] = Some(MOST);
         let seen = watch(plan);

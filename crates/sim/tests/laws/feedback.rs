@@ -22,7 +22,7 @@ const CHOICES: [[&str; 3]; 9] = [
 ];
 
 fn profile([packets, blocks, timing]: [&str; 3]) -> Profile {
-    let mut profile = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let mut profile = systems::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     for (key, value) in [("packets", packets), ("blocks", blocks), ("timing", timing)] {
         profile.set(&format!("feedback.{key}"), value).expect("a choice of feedback");
     }
@@ -84,7 +84,7 @@ fn wrong_guesses_stop_no_transfer() {
         ("lt-tcp", &[("feedback.blocks", "mask"), ("blocks.code", "tornado:32")]),
     ];
     for (name, choices) in guesses {
-        let mut profile = Profile::named(name).expect("listed");
+        let mut profile = systems::profile(name).expect("listed");
         for (key, value) in choices {
             profile.set(key, value).unwrap_or_else(|error| panic!("{name} {key}={value}: {error}"));
         }

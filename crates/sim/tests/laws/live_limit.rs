@@ -2,7 +2,7 @@
 
 use crate::support::{Censored, Plan, at_seconds, is_done, with_sender};
 use netsim::Network;
-use transport::{Profile, Rate};
+use transport::Rate;
 
 const fn mbit(rate: u64) -> Rate {
     Rate::from_bits_per_second(rate * 1_000_000)
@@ -17,7 +17,7 @@ fn rate_before(network: &Network<Censored>, until: u64) -> f64 {
 
 #[test]
 fn a_limit_changes_on_the_way() {
-    for profile in [Profile::auto().with_fixed_rate(mbit(40)), Profile::auto(), Profile::arq()] {
+    for profile in [systems::auto().with_fixed_rate(mbit(40)), systems::auto(), systems::arq::profile()] {
         let plan = Plan::new("rate=50M,delay=20ms,queue=256KB", profile.with_limit(mbit(20)), vec![40_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         let mut rates = Vec::new();

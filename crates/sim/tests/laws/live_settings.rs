@@ -3,7 +3,7 @@
 
 use crate::support::{Plan, at_seconds, is_done, is_over, with_sender};
 use std::time::Duration;
-use transport::{Profile, Rate};
+use transport::Rate;
 
 #[test]
 fn every_choice_changes_on_the_way() {
@@ -25,8 +25,8 @@ fn every_choice_changes_on_the_way() {
         ("blocks", "fixed:k=100,code=raptor"),
         ("limit", "9M"),
     ];
-    for name in Profile::NAMES {
-        let profile = Profile::named(name).expect("listed").with_limit(Rate::from_bits_per_second(10_000_000));
+    for name in systems::registry().profile_names() {
+        let profile = systems::profile(name).expect("listed").with_limit(Rate::from_bits_per_second(10_000_000));
         let plan = Plan::new("rate=10M,delay=20ms,queue=64KB,loss=2%", profile, vec![6_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         for (nth, (key, value)) in changes.into_iter().enumerate() {
@@ -48,7 +48,7 @@ fn every_choice_changes_on_the_way() {
 #[test]
 fn schedule_and_blocks_change_on_the_way() {
     let rate = Rate::from_bits_per_second(20_000_000);
-    for profile in [Profile::auto(), Profile::rc_udp(), Profile::tornado_transfer()] {
+    for profile in [systems::auto(), systems::rc_udp::profile(), systems::tornado_transfer::profile()] {
         let plan = Plan::new("rate=20M,delay=20ms,queue=256KB,loss=5%", profile.with_fixed_rate(rate), vec![8_000_000]);
         let mut network = plan.network([Vec::new(), Vec::new()]);
         let choices = [

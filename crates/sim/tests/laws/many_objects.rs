@@ -16,7 +16,7 @@ fn all_arrive(plan: &Plan) {
 }
 
 fn fixed() -> Profile {
-    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000))
+    systems::auto().with_fixed_rate(Rate::from_bits_per_second(100_000_000))
 }
 
 #[test]

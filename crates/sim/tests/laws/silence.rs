@@ -4,7 +4,6 @@ use crate::support::{Plan, at_seconds, is_done};
 use downpour_sim::StreamScript;
 use netsim::NodeId;
 use std::time::Duration;
-use transport::Profile;
 
 const HOUR: u64 = 3_600;
 
@@ -16,7 +15,7 @@ fn bytes(count: u64, every: Duration) -> StreamScript {
 /// Runs the stream to its end, over a round trip of 600 ms, with the patience that a tunnel has by default. Returns the seconds
 /// at which each byte was written and read, and the IP bytes that both hosts have sent.
 fn run(link: &str, script: StreamScript) -> (Vec<(f64, f64)>, u64) {
-    let mut plan = Plan::new(format!("rate=20M,delay=300ms,queue=256KiB{link}"), Profile::auto(), Vec::new());
+    let mut plan = Plan::new(format!("rate=20M,delay=300ms,queue=256KiB{link}"), systems::auto(), Vec::new());
     plan.endpoint.limits.dead_after = Duration::from_secs(24 * HOUR);
     plan.streams = vec![script];
     let mut network = plan.network([Vec::new(), Vec::new()]);

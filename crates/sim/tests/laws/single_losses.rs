@@ -8,7 +8,7 @@ const LINK: &str = "rate=20M,delay=20ms,queue=256KB";
 const RTT: Duration = Duration::from_millis(40);
 
 fn fixed() -> Profile {
-    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000))
+    systems::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000))
 }
 
 /// Returns the time until the closing side is done, and the number of packets that each side had sent by then.
@@ -62,17 +62,17 @@ fn no_single_loss_stalls_a_fetch() {
 fn no_single_loss_stalls_arq() {
     // CUBIC takes the loss for congestion; the greatest cost is the end of slow start at a window of four packets, from
     // which the other sixty go out in ten round trips.
-    each_loss_costs_at_most(12 * RTT, &Plan::new(LINK, Profile::arq(), vec![100_000]));
+    each_loss_costs_at_most(12 * RTT, &Plan::new(LINK, systems::arq::profile(), vec![100_000]));
 }
 
 /// rc-udp §IV-B: five blocks, each acknowledged before the next. tornado-transfer §2.1: eight blocks whose symbols are
 /// never sent again.
 #[test]
 fn no_single_loss_stalls_the_documents_systems() {
-    let mut block_at_a_time = Profile::rc_udp().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let mut block_at_a_time = systems::rc_udp::profile().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     block_at_a_time.set("blocks.bytes", "20000").expect("a size");
     each_loss_costs_at_most(5 * RTT, &Plan::new(LINK, block_at_a_time, vec![100_000]));
-    let interleaved = Profile::tornado_transfer().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let interleaved = systems::tornado_transfer::profile().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     each_loss_costs_at_most(3 * RTT, &Plan::new(LINK, interleaved, vec![100_000]));
 }
 

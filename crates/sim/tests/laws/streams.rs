@@ -8,7 +8,7 @@ use std::time::Duration;
 use transport::{ConnectionConfig, EndpointConfig, Profile, Rate, wire::StreamLimits};
 
 fn fixed(mbit: u64) -> Profile {
-    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(mbit * 1_000_000))
+    systems::auto().with_fixed_rate(Rate::from_bits_per_second(mbit * 1_000_000))
 }
 
 fn path(delay: u32, loss: u32, seed: u64) -> String {

@@ -5,7 +5,7 @@ use crate::support::{Censored, Plan, at_seconds, is_over, with_sender};
 use downpour_sim::{StreamEnd, StreamScript};
 use netsim::{Network, NodeId, Time};
 use std::time::Duration;
-use transport::{ConnectionError, EndpointConfig, Profile};
+use transport::{ConnectionError, EndpointConfig};
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -40,10 +40,10 @@ fn vanish(network: &mut Network<Censored>, side: u32) {
 /// A sender that gets forged hints from its first message on sends exactly the same packets as without them.
 #[test]
 fn forged_hints_change_nothing_while_the_peer_sends() {
-    for name in Profile::NAMES {
+    for name in systems::registry().profile_names() {
         // Its first messages are lost, so that the first answer only arrives after 2 s.
         let network = |every| {
-            let profile = Profile::named(name).expect("a profile");
+            let profile = systems::profile(name).expect("a profile");
             let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", profile, vec![3_000_000]);
             let mut network = plan.network([(1..=16).collect(), Vec::new()]);
             run(&mut network, every);
@@ -65,7 +65,7 @@ fn forged_hints_change_nothing_while_the_peer_sends() {
 /// The peer never answers, and the handshake must use its whole timeout.
 #[test]
 fn hints_during_the_handshake_are_ignored() {
-    let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", Profile::auto(), vec![3_000_000]);
+    let plan = Plan::new("rate=20M,delay=25ms,queue=100KB", systems::auto(), vec![3_000_000]);
     let mut network = plan.network([(1..1_000).collect(), Vec::new()]);
     while network.nodes()[0].host.tallies().any(|tally| tally.closed.is_none()) {
         let until = network.now() + millis(50);
@@ -79,10 +79,10 @@ fn hints_during_the_handshake_are_ignored() {
 /// A peer that has been silent for a second is probed, and answers.
 #[test]
 fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
-    for name in Profile::NAMES {
+    for name in systems::registry().profile_names() {
         let sent = |hinted: bool| {
             let mut plan =
-                Plan::new("rate=20M,delay=25ms,queue=100KB", Profile::named(name).expect("a profile"), vec![]);
+                Plan::new("rate=20M,delay=25ms,queue=100KB", systems::profile(name).expect("a profile"), vec![]);
             plan.streams = vec![StreamScript { every: millis(10_000), write: 1_000, ..StreamScript::bulk(2_000) }];
             let mut network = plan.network([Vec::new(), Vec::new()]);
             network.run_until(at_seconds(3)).expect("time passes");
@@ -112,8 +112,8 @@ fn a_forged_hint_on_a_quiet_path_costs_one_round_of_probes() {
 #[test]
 fn a_lost_peer_is_given_up_soon_after_the_first_hint() {
     for (delay, wait) in [(25, millis(3_000)), (600, millis(6 * 1_200))] {
-        for name in Profile::NAMES {
-            let profile = Profile::named(name).expect("a profile");
+        for name in systems::registry().profile_names() {
+            let profile = systems::profile(name).expect("a profile");
             let plan = Plan::new(format!("rate=20M,delay={delay}ms,queue=100KB"), profile, vec![100_000_000]);
             let mut network = plan.network([Vec::new(), Vec::new()]);
             network.run_until(at_seconds(10)).expect("time passes");
@@ -140,10 +140,10 @@ fn a_lost_peer_is_given_up_soon_after_the_first_hint() {
 /// The peer was unreachable for a while, and a router reported it.
 #[test]
 fn port_unreachable_live_peer_kept() {
-    for name in Profile::NAMES {
+    for name in systems::registry().profile_names() {
         let mut endpoint = EndpointConfig::default();
         endpoint.limits.dead_after = Duration::from_secs(100);
-        let profile = Profile::named(name).expect("a profile");
+        let profile = systems::profile(name).expect("a profile");
         let link = "rate=20M,delay=25ms,queue=100KB,down=1s..3300ms";
         let mut network = Plan { endpoint, ..Plan::new(link, profile, vec![5_000_000]) }.network([vec![], vec![]]);
         network.run_until(Time::ZERO + millis(1_500)).expect("time passes");

@@ -4,7 +4,7 @@ use crate::support::{Plan, at_seconds, is_done, is_over};
 use downpour_sim::StreamScript;
 use erasure::WindowCode;
 use std::time::Duration;
-use transport::{ConnectionStats, Profile, Rate};
+use transport::{ConnectionStats, Rate};
 
 /// The result of a stream.
 struct Seen {
@@ -16,7 +16,7 @@ struct Seen {
 
 /// Runs one stream over a path of 20 Mbit/s with a round trip of 200 ms, at the fixed rate of the path.
 fn run(window: bool, loss: &str, script: StreamScript, seed: u64) -> Seen {
-    let fixed = Profile::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
+    let fixed = systems::auto().with_fixed_rate(Rate::from_bits_per_second(20_000_000));
     let profile = if window { fixed.with_window_code(WindowCode::Rlc) } else { fixed };
     let mut plan = Plan::new(format!("rate=20M,delay=100ms,queue=1MB,loss={loss},seed={seed}"), profile, Vec::new());
     plan.streams = vec![script];

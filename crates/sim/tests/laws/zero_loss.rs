@@ -15,7 +15,7 @@ fn coding(plan: &Plan) -> (u64, u64, u64) {
 }
 
 fn fixed(bits: u64) -> Profile {
-    Profile::auto().with_fixed_rate(Rate::from_bits_per_second(bits))
+    systems::auto().with_fixed_rate(Rate::from_bits_per_second(bits))
 }
 
 #[test]
@@ -31,7 +31,10 @@ fn no_code_runs_where_nothing_is_lost() {
             assert_eq!(coding(&plan), (0, 0, 0), "{link}");
         }
     }
-    assert_eq!(coding(&Plan::new("rate=100M,delay=25ms,queue=2MB", Profile::arq(), vec![4_000_000])), (0, 0, 0));
+    assert_eq!(
+        coding(&Plan::new("rate=100M,delay=25ms,queue=2MB", systems::arq::profile(), vec![4_000_000])),
+        (0, 0, 0)
+    );
 }
 
 /// The exception: before the first feedback a loss of 5 % is assumed (docs/design/tail-rule.md), so repair follows an

@@ -3,7 +3,7 @@
 use downpour_sim::addresses::Roaming;
 use downpour_sim::{HostConfig, Tally};
 use std::time::Duration;
-use transport::{Profile, Rate};
+use transport::Rate;
 
 pub(crate) const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -32,7 +32,7 @@ impl Scene {
 
     fn with(fixed: bool, objects: Vec<u64>) -> Self {
         let link = "rate=100M,delay=25ms,queue=1MB".parse().expect("a link");
-        let profile = Profile::auto();
+        let profile = systems::auto();
         let profile = if fixed { profile.with_fixed_rate(Rate::from_bits_per_second(100_000_000)) } else { profile };
         let config = |side: usize| HostConfig {
             connect_to: if side == 0 { vec![Roaming::address(1, 0)] } else { Vec::new() },

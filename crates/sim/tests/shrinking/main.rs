@@ -52,7 +52,7 @@ const fn millis(millis: u64) -> Duration {
 
 /// Configures a host that sends nothing yet; the first one connects and closes.
 fn host_config(side: u32, fixed: bool, seed: u64) -> HostConfig {
-    let profile = Profile::auto();
+    let profile = systems::auto();
     let rate = Rate::from_bits_per_second(100_000_000);
     let profile = if fixed { profile.with_fixed_rate(rate) } else { profile };
     HostConfig {
@@ -163,7 +163,7 @@ fn a_path_that_shrinks_again_and_again_still_carries_everything() {
 #[test]
 fn feedback_in_order_hides_no_shrinking_path() {
     for (rtt, timeout) in [(50, "probe"), (50, "rto"), (720, "probe"), (720, "rto")] {
-        let mut profile = Profile::arq();
+        let mut profile = systems::arq::profile();
         profile.set("timeout", timeout).expect("a timeout");
         let link = format!("rate=20M,delay={}ms,queue=100KB,loss=1%", rtt / 2);
         let Shrunk { found, sizes, completed, .. } = run_as(&profile, &link, &[300_000], &[(rtt * 4, 1_347)]);
@@ -178,7 +178,7 @@ fn feedback_in_order_hides_no_shrinking_path() {
 #[test]
 fn a_too_short_timeout_shrinks_no_path() {
     for (detection, loss) in [("duplicates", "4.5%"), ("duplicates:recovery=off", "3.5%")] {
-        let mut profile = Profile::arq();
+        let mut profile = systems::arq::profile();
         for (key, value) in [("congestion", "fixed-window:segments=5"), ("timeout", "rto"), ("detection", detection)] {
             profile.set(key, value).expect("a valid choice");
         }

@@ -200,7 +200,7 @@ impl FlowLayout for ObjectLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::{BlockSizing, FixedBlocks};
+    use crate::flow::{BlockSizing, FixedBlocks, PathEstimate};
     use crate::wire::FlowId;
 
     fn layout(length: u64, k: u32) -> ObjectLayout {
@@ -210,7 +210,7 @@ mod tests {
             length.div_ceil(1_408),
             1_408,
             u32::MAX,
-            &crate::flow::sizing::PATH,
+            &PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 },
         );
         let announcement =
             Announcement { flow: FlowId(1), length, symbol_size: 1_408, symbols_per_packet: 1, tag: 0, plan: plans[0] };

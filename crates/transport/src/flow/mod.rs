@@ -23,16 +23,15 @@ pub(crate) use layout::BadPlan;
 pub(crate) use pool::Pool;
 pub(crate) use receive::{BadBlock, RecvCredit, RecvFlow, SymbolOutcome, largest_window};
 pub use receive::{FlowLimits, PartialBlock};
-pub use schedule::{
-    BlockAtATimeConfig, ChunksConfig, EncodeOrder, InterleavedConfig, PathEstimate, ProactiveConfig, Schedule,
-    ScheduleAction, ScheduleConfig, WindowedConfig,
-};
+pub use schedule::{PathEstimate, Schedule, ScheduleAction, ScheduleConfig, WindowedConfig};
 pub(crate) use send::{BlockSender, Pick, PickedSymbol, SendFlow, SymbolKind};
 pub use send::{SendBlock, SendBlocks};
 pub use sizing::{
-    BlockCoding, BlockSizing, BytesBlocks, FixedBlocks, LtTcpBlocks, StreamCoding, SubFiles, TtpBlocks, WindowCoding,
+    BlockCoding, BlockSizer, BlockSizing, CODES, CustomSizing, DynSizing, FixedBlocks, SizingFactory, StreamCoding,
+    WindowCoding,
 };
 pub use stream_layout::StreamLayout;
+pub use tail::{Odds, Outstanding};
 pub use work::{DecodeJob, Direction, EncodeJob, FlowKey, WorkReply, WorkRequest};
 
 use std::collections::VecDeque;

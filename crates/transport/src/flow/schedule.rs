@@ -1,24 +1,16 @@
 //! Schedules: which symbol of a flow to send next. Each is named by its behaviour; a profile picks one.
 
 mod arq;
-mod block_at_a_time;
-mod chunks;
 mod custom;
-mod first_round;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod harness;
-mod interleaved;
-mod proactive;
-#[cfg(test)]
-mod tests;
 mod wants;
 mod windowed;
 
-pub use block_at_a_time::BlockAtATimeConfig;
-pub use chunks::{ChunksConfig, EncodeOrder};
 pub use custom::{CustomSchedule, DynSchedule, ScheduleFactory};
-pub use interleaved::InterleavedConfig;
-pub use proactive::ProactiveConfig;
+#[cfg(any(test, feature = "testing"))]
+pub use harness::TestFlow;
+pub use wants::Wants;
 pub use windowed::WindowedConfig;
 
 use super::SendBlocks;
@@ -45,11 +37,12 @@ pub struct PathEstimate {
 
 /// Losses up to this share are repaired in advance. Above it, as after a pause of the whole path, the sender waits for
 /// feedback: otherwise it would send many times the object into an almost dead path.
-const MOST_LOSS: f64 = 0.5;
+pub const MOST_LOSS: f64 = 0.5;
 
 impl PathEstimate {
     /// Returns the odds for the tail rule when each block may fail with probability `target`.
-    pub(super) const fn odds(&self, target: f64) -> Odds {
+    #[must_use]
+    pub const fn odds(&self, target: f64) -> Odds {
         Odds { loss: self.loss.min(MOST_LOSS), burst: self.burst, target }
     }
 }
@@ -105,7 +98,7 @@ pub trait Schedule: Debug + Send {
 }
 
 /// Returns the next source symbol, if one can be sent now.
-fn source(flow: &SendBlocks) -> ScheduleAction {
+pub fn source(flow: &SendBlocks) -> ScheduleAction {
     if flow.source_ready() { ScheduleAction::Source } else { ScheduleAction::Idle }
 }
 
@@ -116,14 +109,6 @@ pub enum ScheduleConfig {
     Windowed(WindowedConfig),
     /// Source in order, lost source resent.
     Arq,
-    /// Coded symbols of one block until the receiver has it, then of the next.
-    BlockAtATime(BlockAtATimeConfig),
-    /// Source in order with repair of earlier blocks in between, then repair of each block in turn.
-    Interleaved(InterleavedConfig),
-    /// Repair with each block according to the loss estimate, and more as soon as that proves too little.
-    Proactive(ProactiveConfig),
-    /// Padding with each chunk according to the loss estimate, encoded while the previous chunk is sent.
-    Chunks(ChunksConfig),
     /// A schedule from another crate: [`ScheduleConfig::custom`].
     Custom(CustomSchedule),
 }
@@ -133,10 +118,6 @@ choices! {
     ScheduleConfig {
         "windowed" => Windowed(WindowedConfig),
         "arq" => Arq,
-        "block-at-a-time" => BlockAtATime(BlockAtATimeConfig),
-        "interleaved" => Interleaved(InterleavedConfig),
-        "proactive" => Proactive(ProactiveConfig),
-        "chunks" => Chunks(ChunksConfig),
     } else Custom
 }
 
@@ -146,10 +127,6 @@ impl ScheduleConfig {
         match self {
             Self::Windowed(config) => Box::new(windowed::Windowed::new(config.clone())),
             Self::Arq => Box::new(arq::Arq),
-            Self::BlockAtATime(config) => Box::new(block_at_a_time::BlockAtATime::new(config.clone())),
-            Self::Interleaved(config) => Box::new(interleaved::Interleaved::new(config.clone())),
-            Self::Proactive(config) => Box::new(proactive::Proactive::new(config.clone())),
-            Self::Chunks(config) => Box::new(chunks::Chunks::new(config.clone())),
             Self::Custom(custom) => custom.0.build(),
         }
     }

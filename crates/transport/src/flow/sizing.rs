@@ -1,19 +1,8 @@
 //! How a sender cuts an object into blocks, the code of each, and the coding of streams.
 
-mod bytes;
-mod lt_tcp;
-mod partition;
-mod ttp;
-
-pub use bytes::BytesBlocks;
-pub use lt_tcp::LtTcpBlocks;
-pub use partition::SubFiles;
-pub use ttp::TtpBlocks;
-
 use super::schedule::PathEstimate;
-use crate::settings::{IntegerRange, Itself, Or, Setting, Settings, Share, choices, field};
+use crate::settings::{IntegerRange, Itself, Or, Setting, Settings, Share, choices, field, seam};
 use crate::wire::{FlowId, Plan};
-use erasure::tornado::CheckShare;
 use erasure::{BlockCode, WindowCode};
 use std::fmt::Debug;
 
@@ -22,27 +11,41 @@ use std::fmt::Debug;
 pub enum BlockSizing {
     /// All of a number of symbols.
     Fixed(FixedBlocks),
-    /// All of a number of bytes.
-    Bytes(BytesBlocks),
-    /// At most 256, as small as RFC 6330 allows.
-    Partition,
-    /// As small as RFC 6330 allows for files of one size, of which the object is taken to consist.
-    SubFiles(SubFiles),
-    /// About a window's worth of symbols.
-    LtTcp(LtTcpBlocks),
-    /// Chunks of a number of bits, with a code that follows the loss.
-    Ttp(TtpBlocks),
+    /// A sizing of another crate: [`BlockSizing::custom`].
+    Custom(CustomSizing),
 }
 
-choices! {
-    "block sizing",
-    BlockSizing {
-        "fixed" => Fixed(FixedBlocks),
-        "bytes" => Bytes(BytesBlocks),
-        "partition" => Partition,
-        "sub-files" => SubFiles(SubFiles),
-        "lt-tcp" => LtTcp(LtTcpBlocks),
-        "ttp" => Ttp(TtpBlocks),
+choices! { "block sizing", BlockSizing { "fixed" => Fixed(FixedBlocks) } else Custom }
+
+seam! {
+    /// Numbers of a sizing that another crate implements: the packet and block size calculator of lt-tcp §4.2.
+    SizingFactory, DynSizing, CustomSizing, BlockSizing;
+    required {
+        /// Returns the division of a stream into blocks, as its length is unknown, for symbols of `symbol_size` bytes.
+        fn of_streams(&self, symbol_size: u16) -> FixedBlocks;
+    }
+    provided {
+        /// Returns the source symbols of the largest possible block of symbols of this size.
+        fn max_source_symbols(&self, symbol_size: u16) -> u32 {
+            self.of_streams(symbol_size).k
+        }
+
+        /// Returns the plans of an object of `symbols` source symbols: full blocks of at most `most`, then the
+        /// remainder. If a [`BlockSizer`] cuts the blocks, returns the plan of the first one.
+        fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32, _path: &PathEstimate) -> Vec<Plan> {
+            self.of_streams(symbol_size).plans(flow, symbols, most)
+        }
+
+        /// Returns the sizer that cuts the blocks, unless they are all settled before the first one.
+        fn sizer(&self, _symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+            None
+        }
+
+        /// Returns the sizer for an object in progress with other first blocks; `None` if this divides only whole
+        /// objects.
+        fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+            Some(self.sizer(symbol_size).unwrap_or_else(|| Box::new(self.of_streams(symbol_size))))
+        }
     }
 }
 
@@ -68,7 +71,7 @@ impl Default for FixedBlocks {
 }
 
 /// The values of a setting that names a code.
-const CODES: Itself =
+pub const CODES: Itself =
     Itself("one of uncoded, reed-solomon, raptorq, raptor, lt, precoded-lt, or tornado:R with R from 1 to 64");
 
 impl Settings for FixedBlocks {
@@ -90,18 +93,16 @@ impl BlockSizing {
     /// Returns the sizer that cuts the blocks, unless they are all settled before the first one.
     pub(crate) fn sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
-            Self::Fixed(_) | Self::Bytes(_) | Self::Partition | Self::SubFiles(_) => None,
-            Self::LtTcp(blocks) => Some(Box::new(lt_tcp::Calculator::new(blocks.clone()))),
-            Self::Ttp(blocks) => Some(Box::new(ttp::Chunker::new(blocks.clone(), symbol_size))),
+            Self::Fixed(_) => None,
+            Self::Custom(custom) => custom.0.sizer(symbol_size),
         }
     }
 
     /// Returns the sizer for an object in progress with other first blocks; `None` if it divides only whole objects.
     pub(crate) fn live_sizer(&self, symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
         match self {
-            Self::Fixed(_) | Self::Bytes(_) => Some(Box::new(self.of_streams(symbol_size))),
-            Self::Partition | Self::SubFiles(_) => None,
-            Self::LtTcp(_) | Self::Ttp(_) => self.sizer(symbol_size),
+            Self::Fixed(blocks) => Some(Box::new(blocks.clone())),
+            Self::Custom(custom) => custom.0.live_sizer(symbol_size),
         }
     }
 
@@ -116,80 +117,64 @@ impl BlockSizing {
     pub fn max_source_symbols(&self, symbol_size: u16) -> u32 {
         match self {
             Self::Fixed(blocks) => blocks.k,
-            Self::Bytes(blocks) => blocks.k(symbol_size),
-            Self::Partition => BlockCode::RaptorQ.max_source_symbols(),
-            Self::SubFiles(files) => files.k(symbol_size),
-            Self::LtTcp(blocks) => blocks.largest(),
-            Self::Ttp(blocks) => blocks.k(symbol_size),
+            Self::Custom(custom) => custom.0.max_source_symbols(symbol_size),
         }
     }
 
     /// Returns the division of a stream into blocks, as its length is unknown.
     pub(crate) fn of_streams(&self, symbol_size: u16) -> FixedBlocks {
-        let alike = |k, code| FixedBlocks { k, code, small_code: code, small_k: 0 };
         match self {
             Self::Fixed(blocks) => blocks.clone(),
-            Self::Bytes(blocks) => alike(blocks.k(symbol_size), blocks.code),
-            Self::Partition => alike(FixedBlocks::default().k, BlockCode::RaptorQ),
-            Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ),
-            Self::LtTcp(blocks) => alike(blocks.largest(), blocks.code),
-            // A stream keeps its code; the schedule pads as far as the loss requires.
-            Self::Ttp(blocks) => alike(blocks.k(symbol_size), BlockCode::Tornado(CheckShare::HALF)),
+            Self::Custom(custom) => custom.0.of_streams(symbol_size),
         }
     }
 
     /// Returns the plans of an object of `symbols` source symbols of `symbol_size` bytes: full blocks of at most
-    /// `most`, then the remainder. If a [`BlockSizing::sizer`] cuts the blocks, returns the plan of the first one.
-    pub(crate) fn plans(
-        &self,
-        flow: FlowId,
-        symbols: u64,
-        symbol_size: u16,
-        most: u32,
-        path: &PathEstimate,
-    ) -> Vec<Plan> {
-        let alike = |k: u32, code| FixedBlocks { k: k.min(most).max(1), code, small_code: code, small_k: 0 };
+    /// `most`, then the remainder. If a [`BlockSizer`] cuts the blocks, returns the plan of the first one.
+    pub fn plans(&self, flow: FlowId, symbols: u64, symbol_size: u16, most: u32, path: &PathEstimate) -> Vec<Plan> {
         match self {
-            Self::Fixed(blocks) => FixedBlocks { k: blocks.k.min(most).max(1), ..blocks.clone() }.plans(flow, symbols),
-            Self::Bytes(blocks) => alike(blocks.k(symbol_size), blocks.code).plans(flow, symbols),
-            Self::Partition => partition::plans(flow, symbols, most),
-            Self::SubFiles(files) => alike(files.k(symbol_size), BlockCode::RaptorQ).plans(flow, symbols),
-            Self::LtTcp(blocks) => alike(blocks.k(path), blocks.code).plans(flow, symbols),
-            Self::Ttp(blocks) => {
-                let k = blocks.k(symbol_size);
-                alike(k, BlockCode::Tornado(blocks.rate(k, path.loss))).plans(flow, symbols)
-            }
+            Self::Fixed(blocks) => blocks.plans(flow, symbols, most),
+            Self::Custom(custom) => custom.0.plans(flow, symbols, symbol_size, most, path),
         }
     }
 }
 
 impl FixedBlocks {
-    fn plans(&self, flow: FlowId, symbols: u64) -> Vec<Plan> {
-        let k = u64::from(self.k);
+    /// Returns blocks of `k` symbols, all with this code.
+    #[must_use]
+    pub const fn alike(k: u32, code: BlockCode) -> Self {
+        Self { k, code, small_code: code, small_k: 0 }
+    }
+
+    /// Returns the plans of an object of `symbols` source symbols: full blocks of at most `most`, then the remainder.
+    #[must_use]
+    pub fn plans(&self, flow: FlowId, symbols: u64, most: u32) -> Vec<Plan> {
+        let of = self.k.min(most).max(1);
+        let k = u64::from(of);
         let (full, left) = (symbols / k, symbols % k);
         let full_blocks = u32::try_from(full).unwrap_or(u32::MAX);
         let small = left > 0 && left <= u64::from(self.small_k);
-        let plan = |number, first_block: u32, k, code| Plan {
+        let plan = |number, first_block: u32, k: u32, code| Plan {
             flow,
             number,
             first_block,
-            first_symbol: u64::from(first_block) * u64::from(self.k),
+            first_symbol: u64::from(first_block) * u64::from(of),
             k,
             code,
         };
         match (full, small) {
             (0, true) => vec![plan(0, 0, left as u32, self.small_code)],
             (_, true) => {
-                vec![plan(0, 0, self.k, self.code), plan(1, full_blocks, left as u32, self.small_code)]
+                vec![plan(0, 0, of, self.code), plan(1, full_blocks, left as u32, self.small_code)]
             }
             (0, false) if left > 0 => vec![plan(0, 0, left as u32, self.code)],
-            (_, false) => vec![plan(0, 0, self.k, self.code)],
+            (_, false) => vec![plan(0, 0, of, self.code)],
         }
     }
 }
 
 /// Decides how the blocks of one object are cut and coded, each as it is opened.
-pub(crate) trait BlockSizer: Debug + Send {
+pub trait BlockSizer: Debug + Send {
     /// Returns the source symbols and code of the next block. `left` symbols of the object are in no block yet; if the
     /// block would have more, it gets those.
     fn next(&mut self, left: u64, path: &PathEstimate) -> (u32, BlockCode);
@@ -224,7 +209,7 @@ choices! { "coding of streams", StreamCoding { "blocks" => Blocks(BlockCoding), 
 
 impl StreamCoding {
     /// Blocks with as much repair as their schedule wants.
-    pub(crate) const UNBOUNDED: Self = Self::Blocks(BlockCoding { overhead: None });
+    pub const UNBOUNDED: Self = Self::Blocks(BlockCoding { overhead: None });
 
     /// Returns the most repair ahead of losses, as a share of the written bytes; `None`: without a bound.
     pub(crate) const fn overhead(&self) -> Option<f64> {
@@ -283,13 +268,12 @@ impl Settings for WindowCoding {
     ];
 }
 
-/// A path that loses nothing, for tests.
-#[cfg(test)]
-pub(in crate::flow) const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A path that loses nothing.
+    const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
 
     fn shape(symbols: u64) -> Vec<(u32, u32, BlockCode)> {
         BlockSizing::default()

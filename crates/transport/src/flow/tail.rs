@@ -5,28 +5,28 @@ use erasure::BlockCode;
 
 /// The path and the target, as the rule sees them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Odds {
+pub struct Odds {
     /// Probability that a packet is lost.
-    pub(super) loss: f64,
+    pub loss: f64,
     /// Mean number of packets lost together; 1 when losses are independent.
-    pub(super) burst: f64,
+    pub burst: f64,
     /// Accepted probability that the block is undecodable.
-    pub(super) target: f64,
+    pub target: f64,
 }
 
 /// A block as the rule sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outstanding {
+pub struct Outstanding {
     /// Symbols the receiver still needs.
-    pub(super) need: u32,
+    pub need: u32,
     /// Symbols in flight to it.
-    pub(super) in_flight: u32,
+    pub in_flight: u32,
     /// Only source was sent and none of it is known lost: if all of it arrives, no decoder is needed.
-    pub(super) intact: bool,
+    pub intact: bool,
     /// The block's code.
-    pub(super) code: BlockCode,
+    pub code: BlockCode,
     /// Its source symbols.
-    pub(super) k: u32,
+    pub k: u32,
 }
 
 /// Failure probabilities below this do not affect the result.
@@ -35,7 +35,8 @@ const NEGLIGIBLE: f64 = 1e-5;
 impl Outstanding {
     /// Returns the number of symbols to send beyond those in flight, so that the block is decodable with the given
     /// odds.
-    pub(super) fn extra(self, odds: Odds) -> u32 {
+    #[must_use]
+    pub fn extra(self, odds: Odds) -> u32 {
         let enough = |extra: u32| {
             let more = Self { in_flight: self.in_flight + extra, ..self };
             more.undecodable(odds) <= odds.target
@@ -60,12 +61,14 @@ impl Outstanding {
     }
 
     /// Returns a block of which nothing is sent yet, as it will be when all of its source is sent.
-    pub(super) const fn whole(k: u32, code: BlockCode) -> Self {
+    #[must_use]
+    pub const fn whole(k: u32, code: BlockCode) -> Self {
         Self { need: k, in_flight: k, intact: true, code, k }
     }
 
     /// Returns the probability that too few of the symbols in flight arrive.
-    pub(super) fn undecodable(self, odds: Odds) -> f64 {
+    #[must_use]
+    pub fn undecodable(self, odds: Odds) -> f64 {
         if self.in_flight < self.need {
             return 1.0;
         }

@@ -20,7 +20,7 @@ impl Profile {
             recovery: RecoveryConfig { timeout, ..RecoveryConfig::default() },
             feedback: FeedbackConfig::everything(FeedbackTiming::Spaced(Spacing::default())),
             limit: None,
-            names: AlgorithmRegistry::default(),
+            registry: AlgorithmRegistry::default(),
         }
     }
 }

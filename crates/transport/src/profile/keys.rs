@@ -1,8 +1,8 @@
 //! The keys of a profile, and its text form.
 
 use super::{AlgorithmRegistry, Profile};
-use crate::flow::BlockSizing;
-use crate::recovery::{CongestionConfig, TimeoutConfig};
+use crate::flow::{BlockSizing, ScheduleConfig};
+use crate::recovery::{CongestionConfig, EstimatorConfig};
 use crate::settings::{Algorithm, BitRate, Or, SettingError, SettingText, ValueFormat};
 use crate::time::Rate;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
@@ -15,8 +15,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// No profile has this name.
-    #[error("unknown profile '{0}' (one of: {names})", names = Profile::NAMES.join(", "))]
-    UnknownName(String),
+    #[error("unknown profile '{name}' (one of: {names})")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The names of the registry.
+        names: String,
+    },
     /// No choice has this key.
     #[error("unknown profile key '{0}' (one of: {keys})", keys = Key::ALL.map(|key| key.name()).join(", "))]
     UnknownKey(String),
@@ -51,6 +56,10 @@ pub struct Key {
     at: fn(&mut Profile) -> &mut dyn Algorithm,
     /// Takes over the choice of another profile.
     take: fn(&mut Profile, Profile),
+    /// Makes the choice that a registry has under this name, with its standard numbers; false if there is none.
+    register: fn(&mut Profile, &AlgorithmRegistry, &str) -> bool,
+    /// Returns the names of the family in a registry.
+    registered: fn(&AlgorithmRegistry) -> Vec<&'static str>,
 }
 
 impl fmt::Debug for Key {
@@ -60,13 +69,29 @@ impl fmt::Debug for Key {
 }
 
 macro_rules! key {
-    ($name:literal, $($place:ident).+) => {
+    (@key $name:literal, $($place:ident).+, $register:expr, $registered:expr) => {
         Key {
             name: $name,
             of: |profile| &profile.$($place).+,
             at: |profile| &mut profile.$($place).+,
             take: |profile, other| profile.$($place).+ = other.$($place).+,
+            register: $register,
+            registered: $registered,
         }
+    };
+    ($name:literal, $($place:ident).+) => {
+        key!(@key $name, $($place).+, |_, _, _| false, |_| Vec::new())
+    };
+    // A choice for which a registry has names of its own: the family's enum, and the registry's table.
+    ($name:literal, $($place:ident).+, $choice:ident, $family:ident) => {
+        key!(
+            @key $name, $($place).+,
+            |profile, registry, name| {
+                let found = registry.$family().get(name).cloned();
+                found.map(|custom| profile.$($place).+ = $choice::Custom(custom)).is_some()
+            },
+            |registry| registry.$family().keys().copied().collect()
+        )
     };
 }
 
@@ -74,14 +99,14 @@ impl Key {
     /// Every key, in the order in which a profile is shown.
     pub const ALL: [Self; 14] = [
         key!("symbols", symbols),
-        key!("blocks", blocks),
+        key!("blocks", blocks, BlockSizing, sizings),
         key!("streams", streams),
-        key!("schedule", schedule),
-        key!("congestion", recovery.congestion),
+        key!("schedule", schedule, ScheduleConfig, schedules),
+        key!("congestion", recovery.congestion, CongestionConfig, controllers),
         key!("detection", recovery.detection),
         key!("timeout", recovery.timeout),
         key!("rtt", recovery.rtt),
-        key!("estimator", recovery.estimator),
+        key!("estimator", recovery.estimator, EstimatorConfig, estimators),
         key!("in-flight", recovery.in_flight),
         key!("feedback.packets", feedback.packets),
         key!("feedback.blocks", feedback.blocks),
@@ -133,22 +158,25 @@ impl Profile {
         Ok(())
     }
 
-    /// Returns the built-in profile that it is based on.
+    /// Returns the named profile that it is based on.
     fn own(&self) -> Self {
-        Self::named(self.base).expect("a built-in profile")
+        self.registry.profile(self.base).unwrap_or_else(|_| Self::auto())
     }
 
     /// Makes the choice that `text` names: one of the engine's, or one of the program's own.
     fn choose(&mut self, key: Key, text: &str) -> Result<(), SettingError> {
-        if let ("congestion", Some(own)) = (key.name, self.names.controller(text)) {
-            self.recovery.congestion = own?;
-        } else if let ("schedule", Some(own)) = (key.name, self.names.schedule(text)) {
-            self.schedule = own?;
-        } else {
-            let mut own = self.own();
-            (key.at)(&mut own).set(text).map_err(|error| self.names.complete(key.name, error))?;
-            (key.take)(self, own);
+        let name = text.split(':').next().unwrap_or_default();
+        let mut own = self.own();
+        if key.of(&own).name() != name {
+            (key.register)(&mut own, &self.registry, name);
         }
+        (key.at)(&mut own).set(text).map_err(|mut error| {
+            if let SettingError::UnknownName { names, .. } = &mut error {
+                (key.registered)(&self.registry).iter().for_each(|name| *names += &format!(", {name}"));
+            }
+            error
+        })?;
+        (key.take)(self, own);
         Ok(())
     }
 
@@ -172,20 +200,17 @@ impl Profile {
 
     /// Checks that the numbers of each choice are consistent.
     fn check(&self) -> Result<(), ProfileError> {
-        let pair = |key: &str, least: &str, most: &str| {
-            let numbers = Key::ALL.iter().find(|other| other.name == key).map(|key| key.of(self).numbers());
+        for key in Key::ALL {
+            let choice = key.of(self);
+            let Some((least, most)) = choice.contradiction() else { continue };
+            let numbers = choice.numbers();
             let text = |name: &str| {
-                let number = numbers.iter().flatten().find(|number| number.key == name);
-                format!("{key}.{name}={}", number.map_or("", |number| &number.value))
+                let number = numbers.iter().find(|number| number.key == name);
+                format!("{}.{name}={}", key.name, number.map_or("", |number| &number.value))
             };
-            Err(ProfileError::Contradiction { least: text(least), most: text(most) })
-        };
-        match (&self.blocks, &self.recovery.congestion, &self.recovery.timeout) {
-            (BlockSizing::LtTcp(blocks), ..) if blocks.least > blocks.most => pair("blocks", "least", "most"),
-            (_, CongestionConfig::Ttp(rates), _) if rates.min > rates.max => pair("congestion", "min", "max"),
-            (.., TimeoutConfig::Rto(timeout)) if timeout.min > timeout.max => pair("timeout", "min", "max"),
-            _ => Ok(()),
+            return Err(ProfileError::Contradiction { least: text(least), most: text(most) });
         }
+        Ok(())
     }
 }
 
@@ -376,7 +401,7 @@ impl<'de> DeserializeSeed<'de> for &AlgorithmRegistry {
         let ProfileText(mut keys) = ProfileText::deserialize(from)?;
         let base = keys.remove(BASED_ON);
         let name = keys.remove("name");
-        let known = name.as_deref().filter(|name| Profile::NAMES.contains(name));
+        let known = name.as_deref().filter(|name| self.named(name).is_some());
         let mut profile = self.profile(base.as_deref().or(known).unwrap_or("auto")).map_err(|error| match base {
             Some(_) => Error::custom(format_args!("{BASED_ON} needs the name of a profile, not a file: {error}")),
             None => Error::custom(error),
@@ -384,12 +409,5 @@ impl<'de> DeserializeSeed<'de> for &AlgorithmRegistry {
         profile.set_all(keys.iter().map(|(key, value)| (key.as_str(), value.as_str()))).map_err(Error::custom)?;
         profile.name = name.unwrap_or(profile.name);
         Ok(profile)
-    }
-}
-
-/// Deserialises as an empty table of [`AlgorithmRegistry`] does.
-impl<'de> Deserialize<'de> for Profile {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        AlgorithmRegistry::default().deserialize(from)
     }
 }

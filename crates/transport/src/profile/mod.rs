@@ -4,22 +4,15 @@
 //! A profile is local to the sender of data. Only plans, the symbol size and the requested feedback are on the wire, so
 //! that the two ends of a connection may have different profiles.
 
-mod arq;
 mod auto;
 mod feedback;
-#[cfg(any(test, fuzzing))]
-pub mod fuzzing;
 mod keys;
-mod lt_tcp;
-mod names;
-mod rc_udp;
+mod registry;
 mod show;
 mod symbols;
-mod tornado_transfer;
-mod ttp;
 
 pub use keys::{Key, ProfileError};
-pub use names::{AlgorithmRegistry, NameError};
+pub use registry::{AlgorithmRegistry, NameError};
 pub use show::{Difference, SettingRow};
 pub use symbols::SymbolSizes;
 
@@ -34,7 +27,7 @@ use erasure::WindowCode;
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// The built-in profile that it is based on, which documents the sources of the values they share.
+    /// The named profile that it is based on, which documents the sources of the values they share.
     pub base: &'static str,
     /// Symbol sizes; a flow takes the largest that the path is known to carry.
     pub symbols: SymbolSizes,
@@ -51,7 +44,7 @@ pub struct Profile {
     /// Limits the rate, in IP bits per second, whatever the controller.
     pub limit: Option<Rate>,
     /// The names by which it can choose the program's own algorithms.
-    pub names: AlgorithmRegistry,
+    pub registry: AlgorithmRegistry,
 }
 
 /// The source of a number: a section of a document, or the reason for a choice.
@@ -64,76 +57,34 @@ pub struct Citation {
     pub section: &'static str,
 }
 
-/// A built-in profile.
-struct BuiltInProfile {
-    name: &'static str,
+/// A profile that a program can name.
+#[derive(Clone, Copy)]
+pub struct NamedProfile {
+    /// Its name: lower-case letters, digits and hyphens.
+    pub name: &'static str,
     /// A description in one line.
-    about: &'static str,
-    make: fn() -> Profile,
-    sources: &'static [Citation],
+    pub about: &'static str,
+    /// Makes it. [`AlgorithmRegistry::profile`] completes it with the registry.
+    pub make: fn() -> Profile,
+    /// The source of each of its numbers.
+    pub sources: &'static [Citation],
 }
 
-/// Every profile, the default first.
-const ENTRIES: [BuiltInProfile; 6] = [
-    BuiltInProfile {
-        name: "auto",
-        about: "source first, lost symbols again, repair in the last round trips",
-        make: Profile::auto,
-        sources: auto::SOURCES,
-    },
-    BuiltInProfile {
-        name: "arq",
-        about: "uncoded sliding-window ARQ with congestion control, as TCP does it",
-        make: Profile::arq,
-        sources: arq::SOURCES,
-    },
-    BuiltInProfile {
-        name: "rc-udp",
-        about: "one block at a time, coded symbols at a fixed rate until it is acknowledged",
-        make: Profile::rc_udp,
-        sources: rc_udp::SOURCES,
-    },
-    BuiltInProfile {
-        name: "tornado-transfer",
-        about: "RaptorQ: source interleaved with repair of earlier blocks, then repair of each block in turn",
-        make: Profile::tornado_transfer,
-        sources: tornado_transfer::SOURCES,
-    },
-    BuiltInProfile {
-        name: "lt-tcp",
-        about: "MDS code: proactive repair by the loss estimate, reactive repair after heavier loss, window by ECN marks",
-        make: Profile::lt_tcp,
-        sources: lt_tcp::SOURCES,
-    },
-    BuiltInProfile {
-        name: "ttp",
-        about: "Tornado code: chunks padded for the average loss, each encoded while the one before is sent",
-        make: Profile::ttp,
-        sources: ttp::SOURCES,
-    },
-];
+impl std::fmt::Debug for NamedProfile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The profile of every registry.
+const AUTO: NamedProfile = NamedProfile {
+    name: "auto",
+    about: "source first, lost symbols again, repair in the last round trips",
+    make: Profile::auto,
+    sources: auto::SOURCES,
+};
 
 impl Profile {
-    /// Names of the built-in profiles.
-    pub const NAMES: [&'static str; ENTRIES.len()] = {
-        let mut names = [""; ENTRIES.len()];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = ENTRIES[at].name;
-            at += 1;
-        }
-        names
-    };
-
-    /// Returns the built-in profile of this name.
-    ///
-    /// # Errors
-    /// [`ProfileError::UnknownName`] lists the known names.
-    pub fn named(name: &str) -> Result<Self, ProfileError> {
-        let entry = ENTRIES.iter().find(|entry| entry.name == name);
-        entry.map(|entry| (entry.make)()).ok_or_else(|| ProfileError::UnknownName(name.into()))
-    }
-
     /// Returns the same profile with the controller `fixed-rate`: it sends at exactly `rate`, whatever the losses, unless
     /// the path carries far less ([`FixedRateConfig::insist`]).
     #[must_use]
@@ -177,6 +128,3 @@ impl Profile {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,6 @@
 //! Profiles for display: every number with its source, and the differences between two profiles.
 
-use super::{Citation, ENTRIES, Key, Profile};
+use super::{Citation, Key, Profile};
 use crate::settings::{Algorithm, SettingText};
 
 /// The source of changed values.
@@ -31,16 +31,10 @@ pub struct Difference {
 }
 
 impl Profile {
-    /// Iterates over the names of all profiles, with a description in one line.
-    pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
-        ENTRIES.iter().map(|entry| (entry.name, entry.about))
-    }
-
     /// Returns every choice, each followed by all of its numbers. Values that differ from those of the profile it is
     /// based on have the source `set`.
     pub fn lines(&self) -> Vec<SettingRow> {
-        let standard =
-            ENTRIES.iter().find(|entry| entry.name == self.base).map(|entry| ((entry.make)(), entry.sources));
+        let standard = self.registry.named(self.base).map(|named| ((named.make)(), named.sources));
         let mut lines = Vec::new();
         for key in Key::ALL {
             let standard = standard.as_ref().map(|(profile, sources)| (key.of(profile), *sources));

@@ -13,13 +13,14 @@ mod detection;
 mod ecn;
 mod in_flight;
 mod loss_estimate;
-mod loss_window;
 mod pacer;
 mod path;
 mod report;
 mod rtt;
 mod sent_packets;
 mod stats;
+#[cfg(any(test, feature = "testing"))]
+pub mod test_path;
 mod timeout;
 
 pub use ack_info::AckInfo;
@@ -32,8 +33,8 @@ pub use detection::{DetectionConfig, DuplicatesConfig, ThresholdConfig};
 pub use ecn::{Ecn, EcnCodepoint, EcnState};
 pub use in_flight::InFlightConfig;
 pub use loss_estimate::{
-    AutoregressiveConfig, DynamicEwmaConfig, EstimatorConfig, EwmaConfig, LossEstimate, OracleConfig, PacketsConfig,
-    TtpConfig,
+    CONFIDENT, CustomEstimator, DynEstimator, EstimatorConfig, EstimatorFactory, INITIAL_LOSS, LossEstimate,
+    LossEstimator, PacketsConfig,
 };
 pub use path::Recovery;
 pub use report::{Cause, Report};

@@ -165,10 +165,10 @@ pub(super) fn bytes(packets: &[SentPacket]) -> u64 {
     packets.iter().map(|sent| u64::from(sent.bytes)).sum()
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Report<'static> {
     /// Returns a report about no packet, for tests to fill in.
-    pub(crate) const fn empty(now: Time) -> Self {
+    pub const fn empty(now: Time) -> Self {
         Self {
             now,
             cause: Cause::Feedback,

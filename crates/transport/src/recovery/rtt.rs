@@ -204,7 +204,7 @@ impl RttEstimator {
     }
 
     /// Takes a sample at `now`: `latest` was measured, and the peer reports to have delayed its feedback by `delay`.
-    pub(super) fn sample(&mut self, now: Time, latest: Duration, delay: Duration) {
+    pub fn sample(&mut self, now: Time, latest: Duration, delay: Duration) {
         self.latest = latest;
         if !self.has_sample {
             self.has_sample = true;

@@ -91,6 +91,10 @@ impl Settings for RtoConfig {
         field!("max", max, Span(Duration::from_millis(1), LONGEST)),
         field!("variance", variance, Number(1.0, 100.0)),
     ];
+
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        (self.min > self.max).then_some(("min", "max"))
+    }
 }
 
 /// The action that an expired timeout requires.

@@ -38,6 +38,10 @@ impl<T: Algorithm + ?Sized> Algorithm for Custom<T> {
         self.0.numbers()
     }
 
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        self.0.contradiction()
+    }
+
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         self.0.set_number(key, value)
     }
@@ -67,6 +71,10 @@ impl<S: Settings> Algorithm for NamedSettings<S> {
         list(&self.settings)
     }
 
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        self.settings.contradiction()
+    }
+
     fn set_number(&mut self, key: &str, value: &str) -> Result<(), SettingError> {
         change(self.name, &mut self.settings, key, value)
     }
@@ -82,3 +90,69 @@ impl<S: Settings> Algorithm for NamedSettings<S> {
         Ok(())
     }
 }
+
+/// Makes the seam of a family, by which other crates implement its algorithms: the public trait of a factory, its
+/// object-safe form, the type in which a profile holds one, and `CHOICE::custom`. The methods in `required` have no
+/// body, those in `provided` a block.
+macro_rules! seam {
+    (
+        $(#[$doc:meta])*
+        $factory:ident, $object:ident, $custom:ident, $choice:ident;
+        required { $($(#[$about:meta])* fn $call:ident(&self $(, $argument:ident: $type:ty)*) -> $out:ty;)* }
+        provided { $($(#[$also:meta])* fn $more:ident(&$this:ident $(, $given:ident: $of:ty)*) -> $result:ty $body:block)* }
+    ) => {
+        $(#[$doc])*
+        pub trait $factory: $crate::settings::Settings + Send + Sync {
+            /// The name in profiles: lower-case letters, digits and hyphens.
+            const NAME: &'static str;
+            $($(#[$about])* fn $call(&self $(, $argument: $type)*) -> $out;)*
+            $($(#[$also])* fn $more(&$this $(, $given: $of)*) -> $result $body)*
+        }
+
+        #[doc = concat!("An object-safe [`", stringify!($factory), "`]. Every factory is one.")]
+        pub trait $object: $crate::settings::Algorithm + Send + Sync {
+            $($(#[$about])* fn $call(&self $(, $argument: $type)*) -> $out;)*
+            $($(#[$also])* fn $more(&$this $(, $given: $of)*) -> $result;)*
+
+            /// Clones the factory.
+            fn to_boxed(&self) -> Box<dyn $object>;
+        }
+
+        impl<F: $factory> $object for $crate::settings::NamedSettings<F> {
+            $(fn $call(&self $(, $argument: $type)*) -> $out {
+                self.settings.$call($($argument),*)
+            })*
+            $(fn $more(&$this $(, $given: $of)*) -> $result {
+                $this.settings.$more($($given),*)
+            })*
+
+            fn to_boxed(&self) -> Box<dyn $object> {
+                Box::new(self.clone())
+            }
+        }
+
+        /// An algorithm of another crate, as a profile holds it.
+        pub type $custom = $crate::settings::Custom<dyn $object>;
+
+        impl $custom {
+            /// Wraps `factory`.
+            pub fn new<F: $factory>(factory: F) -> Self {
+                Self(Box::new($crate::settings::NamedSettings { name: F::NAME, settings: factory }))
+            }
+        }
+
+        impl Clone for $custom {
+            fn clone(&self) -> Self {
+                Self(self.0.to_boxed())
+            }
+        }
+
+        impl $choice {
+            /// Returns an algorithm of another crate.
+            pub fn custom<F: $factory>(factory: F) -> Self {
+                Self::Custom($custom::new(factory))
+            }
+        }
+    };
+}
+pub(crate) use seam;

@@ -290,7 +290,7 @@ fn examined(firewall: Firewall) -> Scene {
     };
     let request = Request::read(
         &mut &examine::request(&doctor).to_frame().unwrap()[..],
-        &transport::profile::AlgorithmRegistry::default(),
+        &systems::registry(),
         crate::remote::request::Bounds::OF_USER,
     )
     .unwrap();

@@ -1,57 +1,16 @@
 //! Schedules from other crates.
 
 use super::{Schedule, ScheduleConfig};
-use crate::settings::{Algorithm, Custom, NamedSettings, Settings};
+use crate::settings::seam;
 
-/// Parameters of a schedule that another crate implements, and its constructor.
-pub trait ScheduleFactory: Settings + Send + Sync {
-    /// The schedule's name in profiles: lower-case letters, digits and hyphens.
-    const NAME: &'static str;
-
-    /// Builds the schedule of one flow.
-    fn build(&self) -> Box<dyn Schedule>;
-}
-
-/// An object-safe [`ScheduleFactory`]. Every factory is one.
-pub trait DynSchedule: Algorithm + Send + Sync {
-    /// Builds the schedule of one flow.
-    fn build(&self) -> Box<dyn Schedule>;
-
-    /// Clones the factory.
-    fn to_boxed(&self) -> Box<dyn DynSchedule>;
-}
-
-impl<F: ScheduleFactory> DynSchedule for NamedSettings<F> {
-    fn build(&self) -> Box<dyn Schedule> {
-        self.settings.build()
+seam! {
+    /// Parameters of a schedule that another crate implements, and its constructor.
+    ScheduleFactory, DynSchedule, CustomSchedule, ScheduleConfig;
+    required {
+        /// Builds the schedule of one flow.
+        fn build(&self) -> Box<dyn Schedule>;
     }
-
-    fn to_boxed(&self) -> Box<dyn DynSchedule> {
-        Box::new(self.clone())
-    }
-}
-
-/// A schedule from another crate, as a profile holds it.
-pub type CustomSchedule = Custom<dyn DynSchedule>;
-
-impl CustomSchedule {
-    /// Wraps `factory`.
-    pub fn new<F: ScheduleFactory>(factory: F) -> Self {
-        Self(Box::new(NamedSettings { name: F::NAME, settings: factory }))
-    }
-}
-
-impl Clone for CustomSchedule {
-    fn clone(&self) -> Self {
-        Self(self.0.to_boxed())
-    }
-}
-
-impl ScheduleConfig {
-    /// Returns a schedule from another crate.
-    pub fn custom<F: ScheduleFactory>(factory: F) -> Self {
-        Self::Custom(CustomSchedule::new(factory))
-    }
+    provided {}
 }
 
 #[cfg(test)]
@@ -61,7 +20,7 @@ mod tests {
     use crate::flow::SendBlocks;
     use crate::flow::schedule::harness::TestFlow;
     use crate::recovery::Report;
-    use crate::settings::{IntegerRange, Setting, field};
+    use crate::settings::{Algorithm, IntegerRange, Setting, Settings, field};
     use crate::time::Time;
 
     /// Source in order, with a pause of one second after a number of symbols.

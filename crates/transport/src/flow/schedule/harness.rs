@@ -4,7 +4,7 @@ use super::{PathEstimate, ScheduleConfig};
 use crate::flow::layout::BlockShape;
 use crate::flow::pool::Pool;
 use crate::flow::work::{EncodeJob, WorkReply, WorkRequest};
-use crate::flow::{BlockSender, Pick, PickedSymbol, SymbolKind};
+use crate::flow::{BlockSender, Pick, PickedSymbol, SendBlocks, SymbolKind};
 use crate::recovery::{Cause, Content, Report, SentPacket};
 use crate::time::Time;
 use crate::wire::{BlockStatus, FlowId, FlowStatus, SymbolId};
@@ -16,14 +16,16 @@ const SYMBOL: usize = 8;
 
 /// A flow whose blocks are all open and filled.
 #[derive(Debug)]
-pub(super) struct TestFlow {
-    pub(super) flow: BlockSender,
-    pub(super) path: PathEstimate,
-    pub(super) now: Time,
+pub struct TestFlow {
+    pub(crate) flow: BlockSender,
+    /// The path that the schedule sees.
+    pub path: PathEstimate,
+    /// The time.
+    pub now: Time,
     /// Encoding orders: block and number of symbols.
-    pub(super) encodes: Vec<(u32, u32)>,
+    pub encodes: Vec<(u32, u32)>,
     /// Encoders do not reply before [`Line::reply`].
-    pub(super) holds_replies: bool,
+    pub holds_replies: bool,
     held: Vec<EncodeJob>,
 }
 
@@ -52,16 +54,17 @@ impl fmt::Display for Done {
 
 impl TestFlow {
     /// Creates a line with the schedule named by its text, and blocks of `k` symbols each.
-    pub(super) fn new(schedule: &str, code: &str, blocks: u32, k: u32) -> Self {
+    pub fn new(schedule: &str, code: &str, blocks: u32, k: u32) -> Self {
         Self::of(schedule, code, &vec![k; blocks as usize])
     }
 
     /// Creates a line with the schedule named by its text, and blocks of the given sizes.
-    pub(super) fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
+    pub fn of(schedule: &str, code: &str, blocks: &[u32]) -> Self {
         Self::with(&schedule.parse().expect("a schedule"), code, blocks)
     }
 
-    pub(super) fn with(schedule: &ScheduleConfig, code: &str, blocks: &[u32]) -> Self {
+    /// Creates a flow with this schedule, and blocks of the given sizes and code.
+    pub fn with(schedule: &ScheduleConfig, code: &str, blocks: &[u32]) -> Self {
         let code = code.parse().expect("a code");
         let mut flow = BlockSender::new(FLOW, SYMBOL, blocks.iter().copied().map(u64::from).sum(), schedule.build());
         let mut offset = 0;
@@ -76,27 +79,29 @@ impl TestFlow {
     }
 
     /// Sets the path's loss rate.
-    pub(super) const fn losing(mut self, loss: f64) -> Self {
+    pub const fn losing(mut self, loss: f64) -> Self {
         self.path.loss = loss;
         self
     }
 
-    pub(super) fn announced(mut self) -> Self {
+    /// The receiver knows the flow.
+    pub fn announced(mut self) -> Self {
         self.flow.on_announced();
         self
     }
 
-    pub(super) fn after(&mut self, time: Duration) {
+    /// Lets time pass.
+    pub fn after(&mut self, time: Duration) {
         self.now += time;
     }
 
     /// Sends at most `most` symbols that can be sent now; returns their block and esi.
-    pub(super) fn send(&mut self, most: usize) -> Vec<(u32, u32)> {
+    pub fn send(&mut self, most: usize) -> Vec<(u32, u32)> {
         (0..most).map_while(|_| self.next()).collect()
     }
 
     /// Sends symbols up to and including this one.
-    pub(super) fn send_until(&mut self, last: (u32, u32)) -> Vec<(u32, u32)> {
+    pub fn send_until(&mut self, last: (u32, u32)) -> Vec<(u32, u32)> {
         let mut sent = Vec::new();
         while sent.last() != Some(&last) {
             sent.push(self.next().expect("it arrives"));
@@ -105,7 +110,7 @@ impl TestFlow {
     }
 
     /// Sends one packet of at most `most` symbols; returns their block and esi.
-    pub(super) fn packet(&mut self, most: usize) -> Vec<(u32, u32)> {
+    pub fn packet(&mut self, most: usize) -> Vec<(u32, u32)> {
         let mut symbols: Vec<(u32, u32)> = self.next().into_iter().collect();
         while let Some((block, esi)) = symbols.last().copied().filter(|_| symbols.len() < most) {
             let last = SymbolId { flow: FLOW, block, esi };
@@ -132,7 +137,7 @@ impl TestFlow {
     }
 
     /// Logs up to `most` things done now, each as [`Done`] prints it.
-    pub(super) fn log(&mut self, most: usize) -> String {
+    pub fn log(&mut self, most: usize) -> String {
         let mut log: Vec<String> = Vec::new();
         while log.len() < most
             && log.last().is_none_or(|last| last != "gives up")
@@ -175,7 +180,7 @@ impl TestFlow {
     }
 
     /// Lets the encoders reply.
-    pub(super) fn reply(&mut self) {
+    pub fn reply(&mut self) {
         for job in std::mem::take(&mut self.held) {
             match WorkRequest::Encode(job).run_pure() {
                 Ok(WorkReply::Encoded(job)) => self.flow.on_encoded(job),
@@ -184,19 +189,55 @@ impl TestFlow {
         }
     }
 
+    /// Returns the blocks.
+    pub fn blocks(&self) -> &SendBlocks {
+        self.flow.blocks()
+    }
+
+    /// Returns the time at which the flow acts next.
+    pub fn due_at(&self) -> Option<Time> {
+        self.flow.due_at()
+    }
+
+    /// More source symbols will be opened.
+    pub const fn add_source(&mut self, symbols: u32) {
+        self.flow.add_source(symbols);
+    }
+
+    /// A symbol arrived.
+    pub fn deliver(&mut self, symbol: SymbolId) {
+        self.flow.on_delivered(symbol);
+    }
+
+    /// A symbol is declared lost.
+    pub fn declare_lost(&mut self, symbol: SymbolId) {
+        self.flow.on_lost(symbol);
+    }
+
+    /// A symbol that was declared lost arrived.
+    pub fn take_back(&mut self, symbol: SymbolId) {
+        self.flow.on_spurious(symbol);
+    }
+
+    /// The sender gets a report.
+    pub fn report(&mut self, report: &Report<'_>) {
+        self.flow.on_report(report);
+    }
+
     /// Reports that the receiver has a block.
-    pub(super) fn acknowledge(&mut self, block: u32) {
+    pub fn acknowledge(&mut self, block: u32) {
         let status = FlowStatus { flow: FLOW, done_below: 0, blocks: vec![BlockStatus { block, need: 0 }] };
         self.flow.on_status(&status, &mut Pool::default(), &mut |_| {});
         self.flow.on_report(&Report::empty(self.now));
     }
 
-    pub(super) fn lose(&mut self, block: u32, esi: u32) {
+    /// Declares a symbol lost.
+    pub fn lose(&mut self, block: u32, esi: u32) {
         self.flow.on_lost(SymbolId { flow: FLOW, block, esi });
     }
 
     /// Reports symbols as lost or delivered.
-    pub(super) fn hear(&mut self, lost: &[(u32, u32)], delivered: &[(u32, u32)]) {
+    pub fn hear(&mut self, lost: &[(u32, u32)], delivered: &[(u32, u32)]) {
         lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
         let ids = delivered.iter().map(|&(block, esi)| SymbolId { flow: FLOW, block, esi });
         ids.clone().for_each(|id| self.flow.on_delivered(id));
@@ -207,13 +248,13 @@ impl TestFlow {
     }
 
     /// Reports that a retransmission timeout has declared these lost.
-    pub(super) fn time_out(&mut self, lost: &[(u32, u32)]) {
+    pub fn time_out(&mut self, lost: &[(u32, u32)]) {
         lost.iter().for_each(|&(block, esi)| self.lose(block, esi));
         self.flow.on_report(&Report { cause: Cause::Timeout, ..Report::empty(self.now) });
     }
 
     /// Reports the arrival of a symbol declared lost.
-    pub(super) fn hear_late(&mut self, block: u32, esi: u32) {
+    pub fn hear_late(&mut self, block: u32, esi: u32) {
         self.flow.on_spurious(SymbolId { flow: FLOW, block, esi });
         self.flow.on_report(&Report::empty(self.now));
     }

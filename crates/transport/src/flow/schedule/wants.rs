@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 
 /// The symbols that open blocks want, oldest block first.
 #[derive(Debug, Default)]
-pub(super) struct Wants(VecDeque<(u32, u32)>);
+pub struct Wants(VecDeque<(u32, u32)>);
 
 impl Wants {
     /// Recomputes the wants of the open blocks with `wanted`.
-    pub(super) fn survey(&mut self, flow: &SendBlocks, mut wanted: impl FnMut(&SendBlock) -> u32) {
+    pub fn survey(&mut self, flow: &SendBlocks, mut wanted: impl FnMut(&SendBlock) -> u32) {
         self.0.clear();
         let wants = flow.open_blocks().map(|block| (block.number(), wanted(block)));
         self.0.extend(wants.filter(|(_, symbols)| *symbols > 0));
@@ -19,7 +19,7 @@ impl Wants {
 
     /// Returns the next symbol available now for a wanting block. `supply` finds one for a block and the number that it
     /// wants; a block for which it finds none lets others go first.
-    pub(super) fn serve(
+    pub fn serve(
         &mut self,
         flow: &SendBlocks,
         supply: impl Fn(&SendBlocks, &SendBlock, u32) -> ScheduleAction,

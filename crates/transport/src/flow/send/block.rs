@@ -188,7 +188,7 @@ impl SendBlock {
     }
 
     /// Returns whether every repair symbol of its code has been made.
-    pub(in crate::flow) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.shape.k + self.repairs.made >= self.code().symbol_limit(self.shape.k)
     }
 
@@ -252,7 +252,7 @@ impl SendBlock {
     }
 
     /// Returns whether the block's bytes are read.
-    pub(in crate::flow) const fn is_filled(&self) -> bool {
+    pub const fn is_filled(&self) -> bool {
         self.data.is_some()
     }
 

@@ -111,7 +111,7 @@ impl SendBlocks {
     }
 
     /// Returns the oldest block that the receiver is not known to have.
-    pub(in crate::flow) const fn first_open(&self) -> u32 {
+    pub const fn first_open(&self) -> u32 {
         self.base
     }
 

@@ -3,17 +3,10 @@
 use super::CongestionControl;
 use super::auto::{Auto, AutoConfig};
 use super::bbr::{Bbr, BbrConfig};
-use super::ccid2::{self, Ccid2Config};
 use super::cubic::{Cubic, CubicConfig};
 use super::custom::CustomController;
 use super::fixed_rate::{FixedRate, FixedRateConfig};
-use super::fixed_window::{FixedWindow, FixedWindowConfig};
-use super::grow_only::{GrowOnly, GrowOnlyConfig};
-use super::highspeed::{self, HighSpeedConfig};
-use super::ledbat::{Ledbat, LedbatConfig};
 use super::reno::{Reno, RenoConfig, Response};
-use super::tfrc::{Tfrc, TfrcConfig};
-use super::ttp::{Ttp, TtpConfig};
 use crate::settings::choices;
 
 /// A controller and its numbers, which also have a text form: `fixed-rate:100M`, `cubic`,
@@ -22,45 +15,24 @@ use crate::settings::choices;
 pub enum CongestionConfig {
     /// Sends at a fixed rate, whatever the losses.
     FixedRate(FixedRateConfig),
-    /// A fixed window (arq §2.1).
-    FixedWindow(FixedWindowConfig),
     /// Reno and NewReno (arq §3, RFC 5681, RFC 6582).
     Reno(RenoConfig),
     /// The default profile's own (docs/design/auto.md).
     Auto(AutoConfig),
     /// CUBIC (RFC 9438).
     Cubic(CubicConfig),
-    /// HighSpeed TCP (RFC 3649).
-    HighSpeed(HighSpeedConfig),
     /// BBR, version 3 (draft-ietf-ccwg-bbr).
     Bbr(BbrConfig),
-    /// CCID 2 of DCCP (RFC 4341).
-    Ccid2(Ccid2Config),
-    /// CCID 3 of DCCP, TCP-friendly rate control (RFC 5348).
-    Tfrc(TfrcConfig),
-    /// LEDBAT (RFC 6817).
-    Ledbat(LedbatConfig),
-    /// TTP's rate (ttp §II-B).
-    Ttp(TtpConfig),
-    /// A window that never shrinks (lt-tcp §2.3).
-    GrowOnly(GrowOnlyConfig),
     /// A controller from another crate: [`CongestionConfig::custom`].
     Custom(CustomController),
 }
 
 choices! { "congestion control", CongestionConfig {
     "fixed-rate" => FixedRate(FixedRateConfig),
-    "fixed-window" => FixedWindow(FixedWindowConfig),
     "reno" => Reno(RenoConfig),
     "auto" => Auto(AutoConfig),
     "cubic" => Cubic(CubicConfig),
-    "highspeed" => HighSpeed(HighSpeedConfig),
     "bbr" => Bbr(BbrConfig),
-    "ccid2" => Ccid2(Ccid2Config),
-    "tfrc" => Tfrc(TfrcConfig),
-    "ledbat" => Ledbat(LedbatConfig),
-    "ttp" => Ttp(TtpConfig),
-    "grow-only" => GrowOnly(GrowOnlyConfig),
 } else Custom }
 
 impl CongestionConfig {
@@ -68,17 +40,10 @@ impl CongestionConfig {
     pub fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
         match self {
             Self::FixedRate(config) => Box::new(FixedRate::new(*config, max_packet)),
-            Self::FixedWindow(config) => Box::new(FixedWindow::new(*config, max_packet)),
-            Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::Standard, max_packet)),
+            Self::Reno(config) => Box::new(Reno::new("reno", *config, Response::STANDARD, max_packet)),
             Self::Auto(config) => Box::new(Auto::new(*config, max_packet)),
             Self::Cubic(config) => Box::new(Cubic::new(*config, max_packet)),
-            Self::HighSpeed(config) => Box::new(highspeed::highspeed(*config, max_packet)),
             Self::Bbr(config) => Box::new(Bbr::new(*config, max_packet)),
-            Self::Ccid2(config) => Box::new(ccid2::ccid2(*config, max_packet)),
-            Self::Tfrc(config) => Box::new(Tfrc::new(*config, max_packet)),
-            Self::Ledbat(config) => Box::new(Ledbat::new(*config, max_packet)),
-            Self::Ttp(config) => Box::new(Ttp::new(*config, max_packet)),
-            Self::GrowOnly(config) => Box::new(GrowOnly::new(*config, max_packet)),
             Self::Custom(custom) => custom.0.build(max_packet),
         }
     }
@@ -112,21 +77,12 @@ mod tests {
             "cubic:c=1.5,fast-convergence=off",
             "cubic:beta=0.5,form=document",
             "cubic:initial=1,threshold=64,hystart=off",
-            "fixed-window",
-            "fixed-window:segments=20",
-            "fixed-window:rate=50M",
             "reno",
             "reno:initial=10,threshold=none,inflation=0",
             "reno:signal=ecn",
             "reno:limit=20",
             "reno:limit=told:155M",
-            "highspeed",
             "bbr:loss=5%",
-            "ccid2",
-            "tfrc:intervals=16",
-            "ledbat:target=25ms",
-            "ttp:start=50%,max=100M,q=5",
-            "grow-only:initial=2",
         ];
         for text in texts {
             let config: CongestionConfig = text.parse().unwrap();

@@ -42,7 +42,7 @@ impl Settings for FixedRateConfig {
 
 /// The window's minimum beyond one round trip, for short paths: a sender and a receiver that each wake up 4 ms late. On
 /// longer paths the second round trip covers it.
-pub(super) const LATE_WAKING: Duration = Duration::from_millis(8);
+pub const LATE_WAKING: Duration = Duration::from_millis(8);
 
 /// Paces at its rate and ignores loss. Its window only stops it when feedback fails to arrive: two round trips at that
 /// rate, one for the packets in flight and one for late feedback and undetected losses. The round-trip time is

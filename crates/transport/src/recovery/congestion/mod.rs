@@ -2,42 +2,30 @@
 
 mod auto;
 mod bbr;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 mod bench;
-mod ccid2;
 mod config;
 mod cubic;
 mod custom;
 mod dispersion;
 mod fixed_rate;
-mod fixed_window;
-mod grow_only;
-mod highspeed;
 mod hystart;
-mod ledbat;
 mod period;
 mod reno;
 mod rounds;
 mod state;
-mod tfrc;
-mod ttp;
 
 pub use auto::{AutoConfig, Policy};
 pub use bbr::BbrConfig;
-pub use ccid2::Ccid2Config;
+#[cfg(any(test, feature = "testing"))]
+pub use bench::{Bench, ReportSpec, TestWindow};
 pub use config::CongestionConfig;
 pub use cubic::{CubicConfig, CubicForm};
 pub use custom::{ControllerFactory, CustomController, DynController};
-pub use fixed_rate::FixedRateConfig;
-pub use fixed_window::FixedWindowConfig;
-pub use grow_only::GrowOnlyConfig;
-pub use highspeed::HighSpeedConfig;
-pub use ledbat::LedbatConfig;
+pub use fixed_rate::{FixedRateConfig, LATE_WAKING};
 pub use period::{Congestion, RecoveryPeriod};
-pub use reno::{RenoConfig, Signal, WindowLimit};
+pub use reno::{Reno, RenoConfig, Response, Signal, WindowLimit};
 pub use state::{ControllerState, LinkRate, PathLoss, RateConstraint, SavedPath};
-pub use tfrc::TfrcConfig;
-pub use ttp::TtpConfig;
 
 use super::loss_estimate::LossEstimate;
 use super::report::Report;
@@ -47,7 +35,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 /// The smallest window, in packets (RFC 9002 section 7.2).
-const MIN_PACKETS: u32 = 2;
+pub const MIN_PACKETS: u32 = 2;
 
 /// The time for which a sender that wakes up late may catch up at once.
 const CATCH_UP: Duration = Duration::from_millis(4);

@@ -1,7 +1,6 @@
 //! Reno and NewReno (arq §3, RFC 5681, RFC 6582). Loss detection decides when a loss is detected; one reduction for all
 //! losses of a window makes it NewReno.
 
-use super::highspeed;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
@@ -129,17 +128,22 @@ impl WindowLimit {
 }
 
 /// The growth of the window in a round trip, and its reduction by a congestion event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Response {
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// The packets that a round trip without congestion adds to a window of so many packets.
+    pub increase: fn(f64) -> f64,
+    /// The share by which a congestion event reduces a window of so many packets; `None`: that of [`RenoConfig::beta`].
+    pub decrease: Option<fn(f64) -> f64>,
+}
+
+impl Response {
     /// One packet, and a fixed factor.
-    Standard,
-    /// HighSpeed TCP: both depend on the window ([`highspeed`]).
-    HighSpeed,
+    pub const STANDARD: Self = Self { increase: |_| 1.0, decrease: None };
 }
 
 /// Additive increase, multiplicative decrease.
 #[derive(Debug)]
-pub(super) struct Reno {
+pub struct Reno {
     name: &'static str,
     config: RenoConfig,
     response: Response,
@@ -160,7 +164,8 @@ pub(super) struct Reno {
 }
 
 impl Reno {
-    pub(super) fn new(name: &'static str, config: RenoConfig, response: Response, max_packet: u32) -> Self {
+    /// Creates the controller, with a name for traces. A full packet has `max_packet` IP bytes.
+    pub fn new(name: &'static str, config: RenoConfig, response: Response, max_packet: u32) -> Self {
         let packet = f64::from(max_packet);
         let window = f64::from(config.initial) * packet;
         let (period, most, by_loss) = (RecoveryPeriod::default(), f64::INFINITY, config.signal == Signal::Loss);
@@ -188,13 +193,9 @@ impl Reno {
 
     /// Returns the factor of a congestion event, and the packets that a round trip adds.
     fn response(&self) -> (f64, f64) {
-        match self.response {
-            Response::Standard => (self.config.beta, 1.0),
-            Response::HighSpeed => {
-                let packets = self.window / self.packet;
-                (1.0 - highspeed::decrease(packets), highspeed::increase(packets))
-            }
-        }
+        let packets = self.window / self.packet;
+        let left = self.response.decrease.map_or(self.config.beta, |decrease| 1.0 - decrease(packets));
+        (left, (self.response.increase)(packets))
     }
 
     /// Returns ssthresh after a congestion event. Departs: RFC 5681 equation 4 halves FlightSize; this is a share of

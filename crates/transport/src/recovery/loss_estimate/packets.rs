@@ -1,6 +1,6 @@
 //! The loss over the last packets, with exponentially decreasing weight.
 
-use super::{CONFIDENT, HALF_LIFE, INITIAL};
+use super::{CONFIDENT, HALF_LIFE, INITIAL_LOSS, LossEstimator};
 use crate::settings::{Number, Setting, Settings, Share, field};
 
 /// Numbers of the estimate over the last packets.
@@ -16,7 +16,7 @@ pub struct PacketsConfig {
 
 impl Default for PacketsConfig {
     fn default() -> Self {
-        Self { initial: INITIAL, half_life: HALF_LIFE }
+        Self { initial: INITIAL_LOSS, half_life: HALF_LIFE }
     }
 }
 
@@ -40,8 +40,10 @@ impl Packets {
     pub(super) const fn new(assumed: f64, half_life: f64) -> Self {
         Self { assumed, half_life, known: 0.0, lost: 0.0 }
     }
+}
 
-    pub(super) fn on_delivered(&mut self, count: usize) {
+impl LossEstimator for Packets {
+    fn on_delivered(&mut self, count: usize) {
         if count > 0 {
             let factor = (-(count as f64) / self.half_life).exp2();
             self.known = self.known * factor + count as f64;
@@ -49,19 +51,22 @@ impl Packets {
         }
     }
 
-    pub(super) fn on_lost(&mut self) {
+    fn on_lost(&mut self) {
         self.on_delivered(1);
         self.lost += 1.0;
     }
 
-    pub(super) fn on_spurious(&mut self, count: usize, none_left: bool) {
+    fn on_spurious(&mut self, count: usize, none_left: bool) {
         // Their weight has decayed since: an error of at most the share of a half-life by which they were late.
         self.lost = if none_left { 0.0 } else { (self.lost - count as f64).max(0.0) };
     }
 
     /// Returns the loss. Below [`CONFIDENT`] packets the assumption replaces the missing ones.
-    pub(super) fn loss(&self) -> f64 {
+    fn loss(&self) -> f64 {
         let missing = (f64::from(CONFIDENT) - self.known).max(0.0);
         (self.lost + missing * self.assumed) / (self.known + missing)
+    }
+    fn zero_without_loss(&self) -> bool {
+        false
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::recovery::delivery_rate::DeliveryRate;
 use crate::recovery::sent_packets::Content;
-use crate::recovery::tests::random::Random;
+use crate::recovery::test_path::Random;
 use std::collections::BTreeMap;
 
 fn entry(number: u64, time: Time) -> TrackedPacket {

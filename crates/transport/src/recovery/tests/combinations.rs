@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::wire::{FlowId, SymbolId, SymbolRun};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 const SYMBOLS: u32 = 150;

@@ -1,6 +1,7 @@
 //! The first counter of lt-tcp §3.5 against the count packet by packet.
 
 use super::*;
+use crate::recovery::congestion::TestWindow;
 
 /// A sender with a window of five packets; in each round the first packet is lost and all others arrive.
 struct Rounds {
@@ -14,7 +15,8 @@ impl Rounds {
         let config = RecoveryConfig {
             timeout: "rto:min=200ms".parse().unwrap(),
             in_flight: in_flight.parse().unwrap(),
-            ..config("fixed-window:segments=5")
+            congestion: CongestionConfig::custom(TestWindow { packets: 5 }),
+            ..RecoveryConfig::default()
         };
         let mut recovery = Recovery::new(&config, Time::ZERO, OVERHEAD);
         recovery.set_max_packet(PACKET);

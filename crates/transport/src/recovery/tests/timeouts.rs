@@ -154,7 +154,7 @@ fn a_live_path_takes_other_choices() {
     let mut config = config("fixed-rate:5M");
     config.detection = "duplicates".parse().unwrap();
     config.timeout = "rto:min=1s".parse().unwrap();
-    config.estimator = "oracle:20%".parse().unwrap();
+    config.estimator = "packets:initial=20%".parse().unwrap();
     config.rtt = "ewma:alpha=1".parse().unwrap();
     recovery.reconfigure(&config, at(71));
     assert_eq!((recovery.bytes_in_flight(), *recovery.stats()), (in_flight, stats), "nothing in flight is forgotten");

@@ -6,7 +6,7 @@ use super::*;
 fn fixed_rate_sends_at_its_rate_through_loss() {
     let rate = Rate::from_bits_per_second(100_000_000);
     for (seed, loss) in [(1, 0.0), (2, 0.05), (3, 0.3)] {
-        let mut path = Path::new("fixed-rate:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
+        let mut path = path("fixed-rate:100M", Conditions { loss, ..Conditions::clean(millis(50)) }, seed);
         path.run_until(at(10_000));
         let sent = path.recovery.stats().sent_bytes;
         let at_rate = rate.bytes_in(Duration::from_secs(10));
@@ -27,7 +27,7 @@ fn fixed_rate_sends_at_its_rate_through_loss() {
 #[test]
 fn fixed_rate_keeps_its_rate_on_a_path_shorter_than_the_feedback_interval() {
     let rate = Rate::from_bits_per_second(5_000_000_000);
-    let mut path = Path::new("fixed-rate:5G", Conditions::clean(Duration::from_micros(100)), 1);
+    let mut path = path("fixed-rate:5G", Conditions::clean(Duration::from_micros(100)), 1);
     path.run_until(at(200));
     let sent = path.recovery.stats().sent_bytes;
     assert!(sent.abs_diff(rate.bytes_in(millis(200))) <= 65 * u64::from(PACKET), "{sent}");
@@ -37,7 +37,7 @@ fn fixed_rate_keeps_its_rate_on_a_path_shorter_than_the_feedback_interval() {
 #[test]
 fn silence_stops_fixed_rate_after_two_round_trips() {
     let conditions = Conditions { dark_from: at(1000), dark_until: at(3000), ..Conditions::clean(millis(50)) };
-    let mut path = Path::new("fixed-rate:100M", conditions, 1);
+    let mut path = path("fixed-rate:100M", conditions, 1);
     path.run_until(at(1000));
     let before = path.recovery.stats().sent_bytes;
     path.run_until(at(2900));
@@ -58,7 +58,7 @@ fn silence_stops_fixed_rate_after_two_round_trips() {
 #[test]
 fn cubic_averages_match_its_response_function() {
     let conditions = Conditions { periodic_loss: 10_000, ..Conditions::clean(millis(100)) };
-    let mut path = Path::new("cubic", conditions, 1);
+    let mut path = path("cubic", conditions, 1);
     path.run_until(at(200_000));
     let mean = path.mean_window(at(40_000));
     let expected = 1.054 * (0.1_f64 / 1e-4).powf(0.75);
@@ -71,7 +71,7 @@ fn cubic_averages_match_its_response_function() {
 #[test]
 fn cubic_averages_renos_window_on_a_short_path() {
     let conditions = Conditions { periodic_loss: 1000, ..Conditions::clean(millis(10)) };
-    let mut path = Path::new("cubic", conditions, 1);
+    let mut path = path("cubic", conditions, 1);
     path.run_until(at(60_000));
     let mean = path.mean_window(at(5000));
     let expected = (1.5_f64 / 1e-3).sqrt();
@@ -82,7 +82,7 @@ fn cubic_averages_renos_window_on_a_short_path() {
 fn cubic_fills_a_bottleneck_and_does_not_flood_it_at_first() {
     let rate = Rate::from_bits_per_second(50_000_000);
     let bottleneck = Some((rate, rate.bytes_in(millis(60))));
-    let mut path = Path::new("cubic", Conditions { bottleneck, ..Conditions::clean(millis(60)) }, 1);
+    let mut path = path("cubic", Conditions { bottleneck, ..Conditions::clean(millis(60)) }, 1);
     path.run_until(at(3000));
     let start = *path.recovery.stats();
     // Classic slow start would lose 722 packets here: it doubles to twice the content of path and queue.
@@ -99,7 +99,7 @@ fn cubic_fills_a_bottleneck_and_does_not_flood_it_at_first() {
 #[test]
 fn a_limit_holds_and_the_window_does_not_grow_unused() {
     let limit = Rate::from_bits_per_second(20_000_000);
-    let mut path = Path::new("cubic", Conditions::clean(millis(50)), 1);
+    let mut path = path("cubic", Conditions::clean(millis(50)), 1);
     path.recovery.set_limit(Some(limit));
     path.run_until(at(20_000));
     let sent = path.recovery.stats().sent_bytes;
@@ -113,7 +113,7 @@ fn a_limit_holds_and_the_window_does_not_grow_unused() {
 fn reordering_raises_the_threshold_until_nothing_is_mistaken() {
     let conditions = Conditions { jitter: millis(4), ..Conditions::clean(millis(50)) };
     for seed in 1..=3 {
-        let mut path = Path::new("fixed-rate:100M", conditions, seed);
+        let mut path = path("fixed-rate:100M", conditions, seed);
         path.run_until(at(2000));
         let learnt = path.recovery.stats().spurious_packets;
         assert!(learnt > 0, "seed {seed}");
@@ -132,7 +132,7 @@ fn reordering_raises_the_threshold_until_nothing_is_mistaken() {
 fn the_same_seed_gives_the_same_run() {
     let run = || {
         let conditions = Conditions { loss: 0.02, jitter: millis(3), ..Conditions::clean(millis(30)) };
-        let mut path = Path::new("cubic", conditions, 7);
+        let mut path = path("cubic", conditions, 7);
         path.run_until(at(20_000));
         (*path.recovery.stats(), path.windows)
     };
@@ -157,7 +157,7 @@ fn no_packet_stays_in_flight_on_any_path() {
             ..Conditions::clean(rtt)
         };
         let congestion = if draw(2) == 0 { "cubic" } else { "fixed-rate:10M" };
-        let mut path = Path::new(congestion, conditions, seed);
+        let mut path = path(congestion, conditions, seed);
         path.run_until(at(4000));
         path.finish();
         let replay = format!("seed {seed}: cargo test -p downpour-transport whatever_the_path_does");

@@ -2,17 +2,39 @@
 
 use super::super::{Pick, SendFlow};
 use super::*;
-use crate::flow::sizing::PATH;
-use crate::flow::{ProactiveConfig, ScheduleConfig};
+use crate::flow::{BlockSizer, BlockSizing, FixedBlocks, PathEstimate, ScheduleConfig, SizingFactory, WindowedConfig};
+use crate::settings::{Setting, Settings};
 use crate::wire::{BlockStatus, FlowId};
 use erasure::BlockCode;
+
+const PATH: PathEstimate = PathEstimate { rtt: None, loss: 0.0, burst: 1.0, window: 100 };
+
+/// A sizing of another crate, whose sizer makes blocks of four symbols.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Fours;
+
+impl Settings for Fours {
+    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
+}
+
+impl SizingFactory for Fours {
+    const NAME: &'static str = "fours";
+
+    fn of_streams(&self, _symbol_size: u16) -> FixedBlocks {
+        FixedBlocks::alike(100, BlockCode::ReedSolomon)
+    }
+
+    fn sizer(&self, _symbol_size: u16) -> Option<Box<dyn BlockSizer>> {
+        Some(Box::new(FixedBlocks::alike(4, BlockCode::ReedSolomon)))
+    }
+}
 
 /// A stream of blocks of at most 800 bytes.
 fn stream() -> SendFlow {
     let code = BlockCode::ReedSolomon;
     let announcement =
         StreamAnnouncement { flow: FlowId(1), symbol_size: 100, tag: 0, k: 8, code: code.into(), short_code: code };
-    SendFlow::stream(announcement, 100, ScheduleConfig::Proactive(ProactiveConfig::default()).build())
+    SendFlow::stream(announcement, 100, ScheduleConfig::Windowed(WindowedConfig::default()).build())
 }
 
 /// Opens all blocks possible; returns for each from `first` on its bytes and whether it ends the stream.
@@ -66,19 +88,20 @@ fn an_empty_block_follows_one_in_flight() {
 fn other_sizes_hold_from_the_next_block_on() {
     let mut stream = stream();
     stream.write(&[7; 10_000], 4 << 20);
-    let mut next = |blocks: Option<&str>| {
+    let mut next = |blocks: Option<BlockSizing>| {
         let number = stream.blocks().next_number();
         if let Some(blocks) = blocks {
-            stream.resize_blocks(&blocks.parse().expect("a sizing"), 100, 1_000);
+            stream.resize_blocks(&blocks, 100, 1_000);
         }
         assert!(stream.open_stream_block(Time::ZERO, &PATH, 1_000, 1_000, &mut Pool::default()));
         stream.blocks().block(number).expect("it is open").k()
     };
     assert_eq!([next(None), next(None)], [8, 8]);
-    assert_eq!([next(Some("fixed:k=3")), next(None)], [3, 3], "and open blocks are unchanged");
-    assert_eq!(next(Some("bytes:bytes=500")), 5);
-    assert_eq!(next(Some("lt-tcp:least=2,most=4")), 4);
-    assert_eq!([next(Some("fixed:k=100")), next(Some("partition"))], [8, 8], "no larger than announced");
+    let fixed = |k| Some(BlockSizing::Fixed(FixedBlocks { k, ..FixedBlocks::default() }));
+    assert_eq!([next(fixed(3)), next(None)], [3, 3], "and open blocks are unchanged");
+    assert_eq!(next(fixed(5)), 5);
+    assert_eq!(next(Some(BlockSizing::custom(Fours))), 4);
+    assert_eq!([next(fixed(100)), next(fixed(1_000))], [8, 8], "no larger than announced");
     let sizes: Vec<u32> = (0..8).map(|number| stream.blocks().block(number).expect("open").k()).collect();
     assert_eq!(sizes, [8, 8, 3, 3, 5, 4, 8, 8]);
 }
