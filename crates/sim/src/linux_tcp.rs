@@ -1,20 +1,19 @@
 //! A neighbour that sends as TCP with CUBIC does in Linux.
 
-use transport::congestion::{CongestionConfig, CongestionControl, ControllerFactory, CubicConfig, CubicForm, PathView};
-use transport::recovery::Report;
-use transport::settings::{Setting, Settings};
-use transport::{Profile, Rate, Time};
+use transport::Profile;
+use transport::congestion::{CongestionConfig, CubicConfig, CubicForm};
 
 /// The name of [`linux_tcp`] where profiles are named.
 pub const LINUX_TCP: &str = "linux-tcp";
 
 /// Every choice but the controller with all its numbers, so that a change of another profile does not change the model
 /// of TCP.
-const CHOICES: [(&str, &str); 13] = [
+const CHOICES: [(&str, &str); 14] = [
     ("symbols", "1400,1344,1280,1152:per-packet=1"),
     ("blocks", "fixed:k=1024,code=uncoded,small-code=uncoded,small-k=256"),
     ("streams", "blocks:overhead=50%"),
     ("schedule", "arq"),
+    ("pacing", "off"),
     (
         "detection",
         "threshold:packets=3,time=1.125,granularity=1ms,adapt=on,most-packets=1024,most-time=2,feedback-delay=1ms",
@@ -54,58 +53,8 @@ pub fn linux_tcp() -> Profile {
 /// Makes every choice of a profile, whatever it was.
 fn as_linux(mut profile: Profile) -> Profile {
     profile.set_all(CHOICES).expect("choices of every profile");
-    profile.recovery.congestion = CongestionConfig::custom(Unpaced);
+    profile.recovery.congestion = CongestionConfig::Cubic(CUBIC);
     profile
-}
-
-/// CUBIC (RFC 9438) with unpaced packets.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Unpaced;
-
-impl Settings for Unpaced {
-    const SETTINGS: &'static [&'static dyn Setting<Self>] = &[];
-}
-
-impl ControllerFactory for Unpaced {
-    const NAME: &'static str = "linux-cubic";
-
-    fn build(&self, max_packet: u32) -> Box<dyn CongestionControl> {
-        Box::new(UnpacedCubic(CongestionConfig::Cubic(CUBIC).build(max_packet)))
-    }
-}
-
-#[derive(Debug)]
-struct UnpacedCubic(Box<dyn CongestionControl>);
-
-impl CongestionControl for UnpacedCubic {
-    fn on_path(&mut self, path: &PathView<'_>) {
-        self.0.on_path(path);
-    }
-
-    fn on_sent(&mut self, now: Time, bytes: u32, in_flight: u64) {
-        self.0.on_sent(now, bytes, in_flight);
-    }
-
-    fn on_report(&mut self, report: &Report<'_>, path: &PathView<'_>) {
-        self.0.on_report(report, path);
-    }
-
-    fn window(&self) -> u64 {
-        self.0.window()
-    }
-
-    /// Faster than any link: the acknowledgements are the clock.
-    fn rate(&self) -> Option<Rate> {
-        Some(Rate::from_bits_per_second(1_000_000_000_000))
-    }
-
-    fn name(&self) -> &'static str {
-        Unpaced::NAME
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.0.in_slow_start()
-    }
 }
 
 #[cfg(test)]
@@ -148,7 +97,7 @@ mod tests {
             ("detection", "threshold"),
         ];
         recorded.set_all(changed).expect("choices");
-        recorded.recovery.congestion = CongestionConfig::custom(Unpaced);
+        recorded.recovery.congestion = CongestionConfig::Cubic(CUBIC);
         assert_eq!(linux_tcp(), recorded);
         assert_eq!(CUBIC, CubicConfig::default());
     }

@@ -60,7 +60,7 @@ fn nothing_is_sent_beyond_the_window() {
     }
     for profile in [fixed, systems::auto(), arq] {
         for link in ["rate=50M,delay=20ms,queue=64KB", "rate=50M,delay=20ms,queue=64KB,loss=1%"] {
-            let plan = Plan::new(link, profile.clone(), vec![4_000_000]);
+            let plan = Plan::new(link, profile.clone(), vec![8_000_000]);
             let mut network = plan.network([Vec::new(), Vec::new()]);
             let (mut before, mut rose) = (0, 0);
             while network.step().expect("time passes") && !is_over(network.nodes()) {

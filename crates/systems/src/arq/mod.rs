@@ -9,7 +9,7 @@ use transport::Profile;
 use transport::flow::{BlockSizing, FixedBlocks, ScheduleConfig};
 use transport::profile::{AlgorithmRegistry, Citation, NameError, NamedProfile, SymbolSizes};
 use transport::recovery::congestion::{CubicConfig, CubicForm};
-use transport::recovery::{CongestionConfig, DetectionConfig, DuplicatesConfig, RecoveryConfig};
+use transport::recovery::{CongestionConfig, DetectionConfig, DuplicatesConfig, PacingConfig, RecoveryConfig};
 use transport::wire::{FeedbackConfig, FeedbackTiming, PacketFeedback};
 
 /// Adds the system to a registry.
@@ -57,6 +57,7 @@ fn make() -> Profile {
                 form: CubicForm::Document,
                 ..CubicConfig::default()
             }),
+            pacing: PacingConfig::Off,
             detection: DetectionConfig::Duplicates(DuplicatesConfig::default()),
             ..RecoveryConfig::default()
         },
@@ -84,6 +85,7 @@ const SOURCES: &[Citation] = &[
         section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion.form=rfc9438 is the RFC's",
     },
     Citation { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
+    Citation { key: "pacing", section: "arq §3.1: the sender sends what the window allows" },
     Citation { key: "detection.count", section: "arq §2.1, §3.1: three duplicate acknowledgements" },
     Citation {
         key: "detection.newreno",

@@ -20,7 +20,7 @@ use transport::Profile;
 use transport::flow::{BlockSizing, ScheduleConfig, StreamCoding};
 use transport::profile::{AlgorithmRegistry, Citation, NameError, NamedProfile};
 use transport::recovery::congestion::{CongestionConfig, RenoConfig, Signal};
-use transport::recovery::{EstimatorConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
+use transport::recovery::{EstimatorConfig, PacingConfig, RecoveryConfig, RtoConfig, TimeoutConfig};
 use transport::wire::{FeedbackConfig, FeedbackTiming};
 
 /// Adds the system to a registry.
@@ -78,6 +78,7 @@ fn make() -> Profile {
                 signal: Signal::Ecn,
                 ..RenoConfig::default()
             }),
+            pacing: PacingConfig::Off,
             timeout: TimeoutConfig::Rto(RtoConfig {
                 min: Duration::from_millis(200),
                 max: Duration::from_secs(5),
@@ -120,6 +121,7 @@ const SOURCES: &[Citation] = &[
         key: "congestion.signal",
         section: "lt-tcp §1.1: loss does not signal congestion, unless ECN fails (RFC 9000 §13.4.2.2)",
     },
+    Citation { key: "pacing", section: "lt-tcp §1.1: TCP's window, sent by acknowledgements" },
     Citation { key: "detection", section: "lt-tcp §3.3: a reordering threshold as TCP's, RFC 9002 §6.1" },
     Citation { key: "timeout.min", section: "chosen: the minimum of Linux, which lt-tcp §2 modifies" },
     Citation { key: "timeout.max", section: "lt-tcp §2.2: 5 s; 60 s by RFC 6298 §2.5" },

@@ -90,6 +90,7 @@ const SOURCES: &[Citation] = &[
     Citation { key: "congestion.window", section: "rc-udp §IV-B: symbols stream until the block is acknowledged" },
     Citation { key: "congestion.insist", section: "rc-udp §VI-A: the rate is set, whatever the path does" },
     Citation { key: "congestion.train", section: "docs/design/pacing.md: evenly, as the rate has it" },
+    Citation { key: "pacing", section: "docs/design/pacing.md: without effect, the controller sets a rate" },
     Citation { key: "detection", section: "RFC 9002 §6.1: reported only, losses change nothing" },
     Citation {
         key: "timeout",

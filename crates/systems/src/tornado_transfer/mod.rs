@@ -15,7 +15,7 @@ pub use tfrc::TfrcConfig;
 use transport::Profile;
 use transport::flow::{BlockSizing, ScheduleConfig, StreamCoding};
 use transport::profile::{AlgorithmRegistry, Citation, NameError, NamedProfile, SymbolSizes};
-use transport::recovery::{CongestionConfig, RecoveryConfig};
+use transport::recovery::{CongestionConfig, PacingConfig, RecoveryConfig};
 use transport::wire::{BlockFeedback, FeedbackConfig, FeedbackTiming, Heartbeat, PacketFeedback};
 
 /// Adds the system to a registry.
@@ -53,6 +53,7 @@ fn make() -> Profile {
         schedule: ScheduleConfig::custom(InterleavedConfig::default()),
         recovery: RecoveryConfig {
             congestion: CongestionConfig::custom(Ccid2Config::default()),
+            pacing: PacingConfig::Off,
             ..RecoveryConfig::default()
         },
         feedback: FeedbackConfig {
@@ -82,6 +83,7 @@ const SOURCES: &[Citation] = &[
         section: "chosen: X suffices for 99 of 100 blocks; later repair completes the other",
     },
     Citation { key: "congestion", section: "tornado-transfer §2.2: CCID 2, RFC 4341" },
+    Citation { key: "pacing", section: "RFC 4341 §5: CCID 2 sends what the window allows" },
     Citation { key: "detection", section: "RFC 9002 §6.1" },
     Citation { key: "timeout", section: "docs/design/recovery.md" },
     Citation { key: "estimator", section: "docs/design/recovery.md: X follows the estimate" },

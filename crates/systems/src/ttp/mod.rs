@@ -74,6 +74,7 @@ const SOURCES: &[Citation] = &[
     Citation { key: "schedule.encode", section: "chosen: ttp §II-C, figure 2 encodes a chunk before it is sent" },
     Citation { key: "congestion", section: "ttp §III-A" },
     Citation { key: "congestion.add", section: "chosen: ttp §II-B has a constant without a number" },
+    Citation { key: "pacing", section: "docs/design/pacing.md: without effect, the controller sets a rate" },
     Citation { key: "detection", section: "chosen: RFC 9002 §6.1; ttp §II-B counts zeros of the bitmap" },
     Citation {
         key: "timeout",

@@ -47,6 +47,8 @@ pub(super) const SOURCES: &[Citation] = &[
         section: "chosen: coding a block takes milliseconds; on shorter paths feedback arrives first",
     },
     Citation { key: "congestion", section: "docs/design/auto.md" },
+    Citation { key: "pacing.gain", section: "RFC 9002 §7.7" },
+    Citation { key: "pacing.slow-start", section: "docs/design/pacing.md: the window doubles in each round trip" },
     Citation { key: "detection.packets", section: "RFC 9002 §6.1.1" },
     Citation { key: "detection.time", section: "RFC 9002 §6.1.2" },
     Citation { key: "detection.granularity", section: "RFC 9002 §6.1.2" },

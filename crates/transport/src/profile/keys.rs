@@ -97,12 +97,13 @@ macro_rules! key {
 
 impl Key {
     /// Every key, in the order in which a profile is shown.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         key!("symbols", symbols),
         key!("blocks", blocks, BlockSizing, sizings),
         key!("streams", streams),
         key!("schedule", schedule, ScheduleConfig, schedules),
         key!("congestion", recovery.congestion, CongestionConfig, controllers),
+        key!("pacing", recovery.pacing),
         key!("detection", recovery.detection),
         key!("timeout", recovery.timeout),
         key!("rtt", recovery.rtt),

@@ -14,6 +14,7 @@ mod ecn;
 mod in_flight;
 mod loss_estimate;
 mod pacer;
+mod pacing;
 mod path;
 mod report;
 mod rtt;
@@ -36,6 +37,7 @@ pub use loss_estimate::{
     CONFIDENT, CustomEstimator, DynEstimator, EstimatorConfig, EstimatorFactory, INITIAL_LOSS, LossEstimate,
     LossEstimator, PacketsConfig,
 };
+pub use pacing::{PacingConfig, WindowPacing};
 pub use path::Recovery;
 pub use report::{Cause, Report};
 pub use rtt::{INITIAL_RTT, MedianConfig, OverestimatedConfig, RttConfig, RttEstimator, RttWeights};
@@ -50,6 +52,8 @@ use crate::time::Time;
 pub struct RecoveryConfig {
     /// The congestion controller.
     pub congestion: CongestionConfig,
+    /// Whether a window is paced.
+    pub pacing: PacingConfig,
     /// How losses are detected.
     pub detection: DetectionConfig,
     /// The action when no feedback arrives.

@@ -21,12 +21,6 @@ use std::time::Duration;
 /// UDP payload that every path is assumed to carry (RFC 9000 section 14.1).
 const INITIAL_PAYLOAD: u32 = 1200;
 
-/// The ratio of the pacing rate to the window's average rate, so that the window and not the pacer is the limit (RFC
-/// 9002 section 7.7). In slow start the window doubles in each round trip, and the rate with it
-/// (docs/design/pacing.md).
-const PACING_GAIN: f64 = 1.25;
-const SLOW_START_GAIN: f64 = 2.0;
-
 /// Round trips after which a packet declared lost is forgotten.
 const LATE_ROUNDS: u32 = 3;
 
@@ -174,12 +168,12 @@ impl Recovery {
         self.set_pacing(now);
     }
 
-    /// Returns the controller's rate, or one derived from its window once a round-trip time is known.
+    /// Returns the controller's rate, or one derived from its window, if that is paced, once a round-trip time is known.
     fn controlled_rate(&self) -> Option<Rate> {
         if let Some(rate) = self.congestion.rate() {
             return Some(rate);
         }
-        let gain = if self.congestion.in_slow_start() { SLOW_START_GAIN } else { PACING_GAIN };
+        let gain = self.config.pacing.gain(self.congestion.in_slow_start())?;
         let bits = 8.0 * gain * self.congestion.window() as f64 / self.rtt.smoothed().as_secs_f64().max(1e-9);
         self.rtt.has_sample().then(|| Rate::from_bits_per_second(bits as u64))
     }
