@@ -68,7 +68,8 @@ fn own_system_over_sockets() {
     // The ticket is written before the first line.
     let mut lines = BufReader::new(receiver.0.stdout.take().expect("it is piped"));
     lines.read_line(&mut String::new()).expect("a line");
-    let mut sender = own(["send", "--quiet", "--to", "--profile", "mine", "--set", "congestion=mine:beta=0.7", "--qlog"]);
+    let mut sender =
+        own(["send", "--quiet", "--to", "--profile", "mine", "--set", "congestion=mine:beta=0.7", "--qlog"]);
     sender.arg(at("trace")).arg("--ticket-file").arg(at("ticket")).arg(at("data"));
     successful_stdout(&sender.output().expect("the program starts"));
     assert!(receiver.0.wait().expect("it is ours").success());
