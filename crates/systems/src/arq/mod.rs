@@ -82,7 +82,7 @@ const SOURCES: &[Citation] = &[
     Citation { key: "congestion.fast-convergence", section: "arq §4.1" },
     Citation {
         key: "congestion.form",
-        section: "arq §4.1: K from W_max and beta, a timeout reduces W_max (by beta: chosen); --set congestion.form=rfc9438 is the RFC's",
+        section: "arq §4.1: K from W_max and beta, a timeout reduces the window and W_max (by beta: chosen), and the fast recovery of §3.1 stays; --set congestion.form=rfc9438 is the RFC's",
     },
     Citation { key: "congestion.hystart", section: "arq §3.1: slow start ends at ssthresh or with a loss" },
     Citation { key: "pacing", section: "arq §3.1: the sender sends what the window allows" },

@@ -1,6 +1,7 @@
 //! CUBIC (RFC 9438, or arq §4.1 where it differs). Windows are in bytes; a segment of the RFC is a full packet here.
 
 use super::hystart::HyStart;
+use super::inflation::Inflation;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, INITIAL_PACKETS, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
@@ -35,8 +36,9 @@ pub struct CubicConfig {
 pub enum CubicForm {
     /// RFC 9438: K is the time from the window to `W_max` (section 4.2); a timeout forgets `W_max` (section 4.8).
     Rfc9438,
-    /// arq §4.1: K follows from `W_max` and beta alone, regardless of fast convergence; a timeout reduces `W_max`. The
-    /// document does not give the factor: it is beta, as for the window after a loss.
+    /// arq §4.1: K follows from `W_max` and beta alone, regardless of fast convergence; a timeout reduces the window and
+    /// `W_max`. The document does not give the factor: it is beta, as for the window after a loss. The fast recovery of
+    /// §3.1 stays, which inflates the window by three packets.
     Document,
 }
 
@@ -57,6 +59,17 @@ impl FromStr for CubicForm {
             "rfc9438" => Ok(Self::Rfc9438),
             "document" => Ok(Self::Document),
             _ => Err(()),
+        }
+    }
+}
+
+impl CubicForm {
+    /// Returns the packets by which the window is inflated at the start of fast recovery. RFC 9438 has feedback that
+    /// names the packets beyond a gap.
+    const fn inflation(self) -> u32 {
+        match self {
+            Self::Rfc9438 => 0,
+            Self::Document => 3,
         }
     }
 }
@@ -99,6 +112,7 @@ pub(super) struct Cubic {
     /// Bytes of a full packet.
     packet: f64,
     growth: Growth,
+    inflation: Inflation,
     hystart: HyStart,
     period: RecoveryPeriod,
     /// When the window stopped growing because it was not used.
@@ -146,6 +160,7 @@ impl Cubic {
             config,
             packet,
             growth: config.start(packet),
+            inflation: Inflation::default(),
             hystart: HyStart::default(),
             period: RecoveryPeriod::default(),
             paused: None,
@@ -172,6 +187,7 @@ impl Cubic {
             // A mark is never spurious, so that a reduction with one is not undone.
             self.undo = (!marked).then_some(Undo { growth: self.growth, losses });
             self.reduce(report.now);
+            self.inflation.begin(if lost { self.config.form.inflation() } else { 0 }, self.packet);
         } else if let Some(undo) = &mut self.undo {
             undo.losses += losses;
         }
@@ -188,23 +204,25 @@ impl Cubic {
     fn collapse(&mut self) {
         self.growth.window = self.smallest();
         self.growth.epoch = None;
+        self.inflation.clear();
         self.period.clear();
         self.undo = None;
     }
 
-    /// Handles a timeout (RFC 9438 section 4.8): one packet, slow start up to the threshold of a reduction, and at it a
-    /// new epoch with its plateau where it begins; in the document's form (arq §4.1) the old plateau, reduced. A
-    /// timeout after a timeout keeps the threshold (RFC 5681 section 3.1).
+    /// Handles a timeout. RFC 9438 section 4.8: one packet, slow start up to the threshold of a reduction, and at it a new
+    /// epoch with its plateau where it begins; a timeout after a timeout keeps the threshold (RFC 5681 section 3.1). In
+    /// the document's form (arq §4.1) the window is reduced as by a loss, and so is the plateau, from which a new epoch
+    /// begins.
     fn on_timeout(&mut self, now: Time) {
         let plateau = self.growth.plateau;
         if self.growth.window > self.packet {
             self.reduce(now);
         }
-        self.growth.window = self.packet;
-        self.growth.plateau = match self.config.form {
-            CubicForm::Rfc9438 => 0.0,
-            CubicForm::Document => plateau * self.config.beta,
-        };
+        match self.config.form {
+            CubicForm::Rfc9438 => (self.growth.window, self.growth.plateau) = (self.packet, 0.0),
+            CubicForm::Document => self.growth.plateau = plateau * self.config.beta,
+        }
+        self.inflation.clear();
         self.period.begin(now);
         self.undo = None;
     }
@@ -221,6 +239,7 @@ impl Cubic {
             self.growth = Growth { window: undo.growth.window.max(self.growth.window), ..undo.growth };
             // Time has passed while the window was reduced; the cubic continues from its last value.
             self.growth.epoch = None;
+            self.inflation.clear();
             self.undo = None;
             self.period.clear();
         }
@@ -336,6 +355,7 @@ impl CongestionControl for Cubic {
             return;
         }
         let acked = self.period.acknowledged(report);
+        self.inflation.on_report(report, acked, self.packet, self.growth.window / self.config.beta);
         if report.app_limited {
             self.paused.get_or_insert(report.now);
         } else if acked > 0 {
@@ -347,7 +367,11 @@ impl CongestionControl for Cubic {
     }
 
     fn window(&self) -> u64 {
-        self.growth.window as u64
+        (self.growth.window + self.inflation.bytes()) as u64
+    }
+
+    fn inflation(&self) -> u64 {
+        self.window() - self.growth.window as u64
     }
 
     fn rate(&self) -> Option<Rate> {

@@ -10,6 +10,7 @@ mod custom;
 mod dispersion;
 mod fixed_rate;
 mod hystart;
+mod inflation;
 mod period;
 mod reno;
 mod rounds;

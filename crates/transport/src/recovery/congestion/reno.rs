@@ -1,6 +1,7 @@
 //! Reno and NewReno (arq §3, RFC 5681, RFC 6582). Loss detection decides when a loss is detected; one reduction for all
 //! losses of a window makes it NewReno.
 
+use super::inflation::Inflation;
 use super::period::{Congestion, RecoveryPeriod};
 use super::{CongestionControl, MIN_PACKETS, PathView};
 use crate::recovery::report::{Cause, Report};
@@ -153,8 +154,7 @@ pub struct Reno {
     window: f64,
     /// ssthresh.
     threshold: f64,
-    /// Inflation for packets received beyond a gap but not acknowledged.
-    inflation: f64,
+    inflation: Inflation,
     /// The limit, in bytes.
     most: f64,
     period: RecoveryPeriod,
@@ -169,7 +169,7 @@ impl Reno {
         let packet = f64::from(max_packet);
         let window = f64::from(config.initial) * packet;
         let (period, most, by_loss) = (RecoveryPeriod::default(), f64::INFINITY, config.signal == Signal::Loss);
-        let (threshold, inflation, started) = (f64::INFINITY, 0.0, false);
+        let (threshold, inflation, started) = (f64::INFINITY, Inflation::default(), false);
         let mut reno =
             Self { name, config, response, packet, window, threshold, inflation, most, period, started, by_loss };
         reno.threshold = reno.first_threshold();
@@ -210,7 +210,7 @@ impl Reno {
     fn reduce(&mut self, now: Time, lost: bool) {
         self.threshold = self.reduced();
         self.window = self.threshold;
-        self.inflation = if lost { f64::from(self.config.inflation) * self.packet } else { 0.0 };
+        self.inflation.begin(if lost { self.config.inflation } else { 0 }, self.packet);
         self.period.begin(now);
     }
 
@@ -221,26 +221,8 @@ impl Reno {
             self.threshold = self.reduced();
         }
         self.window = self.packet;
-        self.inflation = 0.0;
+        self.inflation.clear();
         self.period.begin(now);
-    }
-
-    /// In fast recovery a duplicate acknowledgement adds a packet (RFC 5681 section 3.2 step 4), a partial
-    /// acknowledgement deducts its packets less one (RFC 6582 section 3.2 step 5), and the first acknowledgement of a
-    /// packet sent since ends it (step 6).
-    fn recover(&mut self, report: &Report<'_>, acked: u64) {
-        if self.inflation == 0.0 {
-            return;
-        }
-        let duplicate = report.cause == Cause::Feedback && report.delivered.is_empty() && report.lost.is_empty();
-        if acked > 0 {
-            self.inflation = 0.0;
-        } else if duplicate {
-            // No more can have been acknowledged than were in the window.
-            self.inflation = (self.inflation + self.packet).min(self.window / self.config.beta);
-        } else if report.delivered_bytes > 0 {
-            self.inflation = (self.inflation - report.delivered_bytes as f64 + self.packet).max(self.packet);
-        }
     }
 
     fn grow(&mut self, acked: f64) {
@@ -284,14 +266,14 @@ impl CongestionControl for Reno {
             self.reduce(report.now, lost);
         }
         let acked = self.period.acknowledged(report);
-        self.recover(report, acked);
+        self.inflation.on_report(report, acked, self.packet, self.window / self.config.beta);
         if acked > 0 && !report.app_limited {
             self.grow(acked as f64);
         }
     }
 
     fn window(&self) -> u64 {
-        (self.window + self.inflation).min(self.most) as u64
+        (self.window + self.inflation.bytes()).min(self.most) as u64
     }
 
     fn inflation(&self) -> u64 {

@@ -294,7 +294,41 @@ fn the_document_reduces_its_plateau_and_takes_k_from_it() {
     let (document, rfc) = (CubicForm::Document, CubicForm::Rfc9438);
     // Half of 200 packets, from 50 on: (100 x 0.5 / 0.4)^(1/3) = 5 s.
     assert_eq!((epoch_after(document, 1), epoch_after(rfc, 1)), ((100_000.0, 5000), (50_000.0, 0)));
-    assert_eq!((epoch_after(document, 2), epoch_after(rfc, 2)), ((50_000.0, 0), (50_000.0, 0)));
+    // A quarter, from 25 packets on: (50 x 0.5 / 0.4)^(1/3).
+    assert_eq!((epoch_after(document, 2), epoch_after(rfc, 2)), ((50_000.0, 3969), (50_000.0, 0)));
     // From 50 packets to 75: (75 x 0.5 / 0.4)^(1/3) and (25 / 0.4)^(1/3).
     assert_eq!((epoch_after(document, 0), epoch_after(rfc, 0)), ((75_000.0, 4543), (75_000.0, 3969)));
+}
+
+/// arq §4.1: a timeout reduces the window, by the factor of a loss, where RFC 9438 leaves one packet.
+#[test]
+fn the_document_reduces_its_window_after_a_timeout() {
+    let config = CubicConfig { beta: 0.5, form: CubicForm::Document, ..CubicConfig::default() };
+    let mut bench = reduced_from(config, 100, 200.0);
+    for (packets_left, plateau) in [(50.0, 100_000.0), (25.0, 50_000.0)] {
+        bench.later(200);
+        bench.report(ReportSpec { cause: Some(Cause::Timeout), lost: 1, ..ReportSpec::default() });
+        let growth = &bench.controller.growth;
+        assert_eq!((growth.window / 1000.0, growth.threshold / 1000.0), (packets_left, packets_left));
+        assert_eq!(growth.plateau, plateau);
+    }
+}
+
+/// arq §3.1, which part 3 builds on: three packets at a loss, one for each duplicate acknowledgement, none once a packet
+/// sent since is acknowledged. Feedback that names packets beyond a gap, as RFC 9438 has it, needs none.
+#[test]
+fn the_document_inflates_its_window_in_fast_recovery() {
+    let inflated = |form| {
+        let mut bench = reduced_from(CubicConfig { beta: 0.5, form, ..CubicConfig::default() }, 100, 200.0);
+        bench.later(200);
+        bench.report(ReportSpec { lost: 1, ..ReportSpec::default() });
+        let loss = (bench.packets(), bench.controller.inflation());
+        bench.report(ReportSpec::default());
+        let duplicate = bench.controller.inflation();
+        bench.later(200);
+        bench.report(ReportSpec { delivered: 1, age_millis: 1, ..ReportSpec::default() });
+        (loss, duplicate, bench.controller.inflation())
+    };
+    assert_eq!(inflated(CubicForm::Document), ((53.0, 3_000), 4_000, 0));
+    assert_eq!(inflated(CubicForm::Rfc9438), ((50.0, 0), 0, 0));
 }
